@@ -1,0 +1,151 @@
+package sim
+
+import "locklab/clock"
+
+// Disk is a node's disk: append-only files of records. A process crash keeps
+// what was written, because the kernel has it; a node crash keeps what was
+// fsynced and, by choice, a prefix of the rest.
+type Disk struct {
+	node    *Node
+	files   []file
+	stalled int
+	waiting []event // fsyncs that a stall holds
+}
+
+// file is a File of whatever record type.
+type file interface {
+	fsync(upTo int)
+	written() int
+	cut(length int)
+	unsynced() int
+	lengthAt(t clock.Time) int
+}
+
+// File is a log of records of one type.
+type File[T any] struct {
+	disk    *Disk
+	records []T
+	times   []clock.Time // when each was written
+	synced  int
+}
+
+// NewFile makes an empty file on the node's disk.
+func NewFile[T any](n *Node) *File[T] {
+	f := &File[T]{disk: &n.disk}
+	n.disk.files = append(n.disk.files, f)
+	return f
+}
+
+// Append writes a record. It is in the page cache until an fsync.
+func (f *File[T]) Append(record T) {
+	f.records = append(f.records, record)
+	f.times = append(f.times, f.disk.node.w.now)
+}
+
+// Records returns what the file holds. The caller must not change it.
+func (f *File[T]) Records() []T { return f.records }
+
+// Rewrite replaces the whole file by one that is already fsynced: write to a
+// temporary file, fsync, rename.
+func (f *File[T]) Rewrite(records []T) {
+	f.records, f.times = f.records[:0], f.times[:0]
+	for _, r := range records {
+		f.Append(r)
+	}
+	f.synced = len(f.records)
+}
+
+func (f *File[T]) fsync(upTo int) { f.synced = max(f.synced, min(upTo, len(f.records))) }
+func (f *File[T]) written() int   { return len(f.records) }
+func (f *File[T]) unsynced() int  { return len(f.records) - f.synced }
+
+func (f *File[T]) cut(length int) {
+	f.records, f.times = f.records[:length], f.times[:length]
+	f.synced = min(f.synced, length)
+}
+
+func (f *File[T]) lengthAt(t clock.Time) int {
+	n := len(f.times)
+	for n > 0 && f.times[n-1] > t {
+		n--
+	}
+	return n
+}
+
+// Fsync makes everything written so far durable. It reports whether that is
+// done already; if not (the disk is stalled), Timer(id) follows when it is.
+func (p *Process) Fsync(id uint64) bool {
+	d := &p.node.disk
+	if d.stalled == 0 {
+		d.flush()
+		return true
+	}
+	d.waiting = append(d.waiting, event{kind: evFsync, proc: p, gen: p.incarnation, id: id})
+	return false
+}
+
+// Fsync makes everything that the node wrote so far durable, and waits for it.
+func (t *Task) Fsync() {
+	t.effect()
+	d := &t.proc.node.disk
+	if d.stalled == 0 {
+		d.flush()
+		return
+	}
+	d.waiting = append(d.waiting, event{kind: evFsync, proc: t.proc, task: t, gen: t.proc.incarnation})
+	t.park()
+}
+
+// fsyncDone tells whoever waited that a stalled fsync has completed.
+func (w *World) fsyncDone(e event) {
+	if e.task != nil {
+		w.resume(e.task)
+		return
+	}
+	w.fireTimer(e.proc, e.id)
+}
+
+func (d *Disk) flush() {
+	for _, f := range d.files {
+		f.fsync(f.written())
+	}
+}
+
+// endStall lets the waiting fsyncs complete.
+func (d *Disk) endStall() {
+	if d.stalled--; d.stalled > 0 {
+		return
+	}
+	d.flush()
+	w := d.node.w
+	for _, e := range d.waiting {
+		*w.queue.push(w.now) = e
+	}
+	d.waiting = d.waiting[:0]
+}
+
+// loseUnsynced drops what was not fsynced, but for a prefix that the chooser
+// grants: the disk may have got to it by itself.
+func (d *Disk) loseUnsynced() {
+	n := d.node
+	d.waiting = d.waiting[:0]
+	for _, f := range d.files {
+		rest := f.unsynced()
+		if rest == 0 || len(n.procs) == 0 {
+			continue
+		}
+		p := n.procs[0]
+		at := Place{Proc: p.id, Phase: PhaseStart, Op: p.nextOp(0, PhaseStart), Point: PointSurvive}
+		kept := int(n.w.choose(at, 0, int64(rest)))
+		f.cut(f.written() - rest + kept)
+	}
+	n.w.emit(Event{Kind: EventDisk, Proc: -1, Peer: -1, A: int64(n.id), Body: Text("unsynced records lost on " + n.name)})
+}
+
+// restore takes the disk back to what it held at an earlier time.
+func (d *Disk) restore(t clock.Time) {
+	for _, f := range d.files {
+		f.cut(f.lengthAt(t))
+	}
+	d.node.w.emit(Event{Kind: EventDisk, Proc: -1, Peer: -1, A: int64(d.node.id), Body: Text("snapshot restored on " + d.node.name)})
+}

@@ -1,0 +1,170 @@
+package sim
+
+import (
+	"time"
+
+	"locklab/clock"
+)
+
+// Handler is a server's program: it reacts to one thing at a time and never
+// waits. A reply may be given later, also while handling something else.
+type Handler interface {
+	// Start boots the server, at the beginning and after a crash: its memory
+	// is to be empty, its disk is as it survived.
+	Start(p *Process)
+	// Request handles a request (Conn set) or a peer's message (Conn nil).
+	Request(p *Process, m *Message)
+	// Timer is called for a timer, or for an fsync that did not complete at
+	// once, with the number that the server gave it.
+	Timer(p *Process, id uint64)
+	// Closed tells that a client's connection is over, as far as this
+	// machine's kernel knows.
+	Closed(p *Process, c *Conn)
+}
+
+// handleMessage gives a request or datagram to the program of its receiver.
+func (w *World) handleMessage(m *Message) {
+	p := m.To
+	if p.handler == nil {
+		w.emit(Event{Kind: EventArrive, Proc: p.id, Peer: m.From.id, Place: m.Place, Msg: m.ID, A: int64(m.Op)})
+		p.receive(m)
+		return
+	}
+	if m.handled.Op == 0 {
+		p.steps++
+		m.handled = Place{Proc: p.id, Phase: PhaseRequest, Op: p.nextOp(0, PhaseRequest), Point: PointApply}
+		w.atPlace(p, m.handled)
+		if p.down {
+			w.lose(m)
+			return
+		}
+		if p.closedGate().keep(event{kind: evArrive, msg: m, gen: 1}) {
+			return
+		}
+	}
+	w.emit(Event{Kind: EventArrive, Proc: p.id, Peer: m.From.id, Place: m.Place, Msg: m.ID, A: int64(m.Op)})
+	p.handler.Request(p, m)
+	w.changed(p, m)
+	if len(p.watchers) > 0 {
+		w.faults.left(p, m.handled, false)
+	}
+}
+
+// fireTimer runs a server's timer.
+func (w *World) fireTimer(p *Process, id uint64) {
+	w.emit(Event{Kind: EventTimer, Proc: p.id, Peer: -1, A: int64(id)})
+	p.handler.Timer(p, id)
+	w.changed(p, nil)
+}
+
+func (w *World) changed(p *Process, cause *Message) {
+	if w.cfg.Observer != nil {
+		w.cfg.Observer.ServerChanged(p, cause)
+	}
+}
+
+// atPlace lets the faults strike that wait for a place, and tells the
+// observer.
+func (w *World) atPlace(p *Process, at Place) {
+	if w.cfg.Observer != nil {
+		w.cfg.Observer.Place(at)
+	}
+	if len(p.watchers) > 0 {
+		w.faults.reached(p, at)
+	}
+}
+
+// Reply answers a request. It does nothing when the client has hung up.
+func (p *Process) Reply(m *Message, body Payload) {
+	if p.down || m.Conn.closed[serverSide] {
+		return
+	}
+	r := p.w.newMessage(reply, p, m.From, body)
+	r.Conn, r.dir, r.Place, r.Op, r.call, r.Request = m.Conn, serverSide, m.Place, m.Op, m.call, m
+	p.w.transmit(r)
+}
+
+// Send sends a datagram to another process: it may be lost, and later ones may
+// overtake it.
+func (p *Process) Send(to *Process, body Payload) {
+	p.sends++
+	p.w.sendDatagram(p, to, body, Place{Proc: p.id, Phase: PhaseSend, Op: p.sends}, 0)
+}
+
+// Push sends a client something that it did not ask for, in order with the
+// replies on the same connection. The client finds it with Task.Recv.
+func (p *Process) Push(c *Conn, body Payload) {
+	if p.down || c.closed[serverSide] {
+		return
+	}
+	p.sends++
+	m := p.w.newMessage(datagram, p, c.ends[clientSide], body)
+	m.Conn, m.dir, m.Place = c, serverSide, Place{Proc: p.id, Phase: PhaseSend, Op: p.sends}
+	p.w.transmit(m)
+}
+
+// Close ends a client's connection from the server's side.
+func (p *Process) Close(c *Conn) { p.w.hangup(c, serverSide) }
+
+// Mono reads the server's monotonic clock.
+func (p *Process) Mono() clock.Reading { return p.node.mono.Read(p.w.now) }
+
+// Wall reads the server's wall clock.
+func (p *Process) Wall() clock.Reading { return p.node.wall.Read(p.w.now) }
+
+// TimerIn calls Timer(id) after d by the monotonic clock. A crash forgets it.
+func (p *Process) TimerIn(d time.Duration, id uint64) {
+	e := p.schedule(evTimer, onMonotonic, p.Mono().Add(d))
+	e.id, e.gen = id, p.incarnation
+}
+
+// TimerAtWall calls Timer(id) as soon as the wall clock shows at or later. A
+// crash forgets it.
+func (p *Process) TimerAtWall(at clock.Reading, id uint64) {
+	e := p.schedule(evTimer, onWall, at)
+	e.id, e.gen = id, p.incarnation
+}
+
+// Send sends a datagram to another process.
+func (t *Task) Send(to *Process, body Payload) {
+	p := t.effect()
+	t.w.sendDatagram(t.proc, to, body, p, t.Op)
+}
+
+func (w *World) sendDatagram(from, to *Process, body Payload, at Place, op int32) {
+	m := w.newMessage(datagram, from, to, body)
+	m.Place, m.Op = at, op
+	w.transmit(m)
+}
+
+// receive puts a message into a client's inbox.
+func (p *Process) receive(m *Message) {
+	p.inbox = append(p.inbox, m)
+	if t := p.receiver; t != nil {
+		p.receiver = nil
+		p.w.wake(t)
+	}
+}
+
+// Recv takes the next message from the process's inbox. It waits at most
+// timeout (by the monotonic clock; 0 waits for ever) and then returns nil. One
+// task of a process at a time may wait.
+func (t *Task) Recv(timeout time.Duration) *Message {
+	t.effect()
+	p := t.proc
+	if len(p.inbox) == 0 {
+		p.receiver = t
+		if timeout > 0 {
+			t.sleep(timeout)
+		} else {
+			t.park()
+		}
+		p.receiver = nil
+		if len(p.inbox) == 0 {
+			return nil
+		}
+	}
+	m := p.inbox[0]
+	p.inbox = p.inbox[1:]
+	return m
+}
