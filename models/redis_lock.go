@@ -1,0 +1,134 @@
+package models
+
+import "locklab/sim"
+
+// The keys that the Redis designs use.
+const (
+	redisLockKey  = "lock"
+	redisTokenKey = "lock:token"
+)
+
+// compareAndDelete removes the lock only if it is still this client's
+// (redis.io, "Distributed Locks with Redis": the release script).
+var compareAndDelete = RedisScript{
+	Text: `-- del if mine
+if redis.call("get", KEYS[1]) == ARGV[1] then
+  return redis.call("del", KEYS[1])
+end
+return 0`,
+	Run: func(db *redisDB, c *RedisCommand) RedisReply {
+		if e := db.find(c.Key); e != nil && e.value == c.Value {
+			return redisBool(db.del(c.Key))
+		}
+		return redisNumber(0)
+	},
+}
+
+// setAndCount takes the lock and, only then, draws the next fencing token.
+var setAndCount = RedisScript{
+	Text: `-- set nx, incr token
+if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then
+  return redis.call("incr", KEYS[2])
+end
+return false`,
+	Run: func(db *redisDB, c *RedisCommand) RedisReply {
+		if db.find(c.Key) != nil {
+			return redisNil
+		}
+		db.set(c.Key, c.Value).expires = db.now + c.TTL.Milliseconds()
+		n, ok := db.incr(c.Key2)
+		if !ok {
+			return redisFail("ERR value is not an integer or out of range")
+		}
+		return redisNumber(n)
+	},
+}
+
+// redisVariant is what tells the single-Redis designs apart.
+type redisVariant struct {
+	token      bool // the acquire script draws a fencing token
+	blindValue bool // the value says nothing about the owner
+	blindDel   bool // release deletes without looking
+}
+
+// redisSystem adds one Redis server and returns the design's system on it.
+func redisSystem(v redisVariant) func(env *Env) System {
+	return func(env *Env) System {
+		s := &redisServer{}
+		if v.token && env.Options.TokenStart > 1 {
+			s.preset = []redisEntry{{key: redisTokenKey, value: RedisInt(env.Options.TokenStart - 1)}}
+		}
+		p := env.World.AddNode("redis-1").AddServer("redis-1", s)
+		return System{
+			Watch:  []*sim.Process{p},
+			Holder: func() Holding { return s.holding(p, redisLockKey) },
+			Lock: func(*sim.Process) Lock {
+				return &redisLock{redisVariant: v, env: env, link: link{server: p}}
+			},
+		}
+	}
+}
+
+// redisLock is a client's handle on a lock in one Redis server.
+type redisLock struct {
+	redisVariant
+	env  *Env
+	link link
+}
+
+// do sends one command. An error reply is a fault in the model, not an
+// outcome.
+func (l *redisLock) do(t *sim.Task, c *RedisCommand) (*RedisReply, error) {
+	p, err := l.link.call(t, l.env, c)
+	if err != nil {
+		return nil, err
+	}
+	r := p.(*RedisReply)
+	if r.kind == replyError {
+		panic("redis: " + c.String() + ": " + r.String())
+	}
+	return r, nil
+}
+
+// Acquire implements Lock: SET lock value NX PX ttl. The deadline counts from
+// before the request was sent.
+func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
+	g := Grant{}
+	value := RedisString("locked")
+	if !l.blindValue {
+		g.Mark = t.Unique()
+		value = RedisInt(g.Mark)
+	}
+	g.Deadline = t.Now().Add(l.env.Options.TTL)
+	c := &RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: value, TTL: l.env.Options.TTL, NX: true}
+	if l.token {
+		c.Verb, c.NX, c.Key2, c.Script = RedisEval, false, redisTokenKey, &setAndCount
+	}
+	r, err := l.do(t, c)
+	if err != nil {
+		return Grant{}, err
+	}
+	if r.kind == replyNil {
+		return Grant{}, ErrBusy
+	}
+	if l.token {
+		g.Token = r.value.n
+	}
+	return g, nil
+}
+
+// Renew implements Lock. These designs do not renew.
+func (l *redisLock) Renew(*sim.Task, *Grant) error { return ErrLost }
+
+// Release implements Lock.
+func (l *redisLock) Release(t *sim.Task, g *Grant) error {
+	c := &RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: RedisInt(g.Mark), Script: &compareAndDelete}
+	if l.blindDel {
+		c = &RedisCommand{Verb: RedisDel, Key: redisLockKey}
+	}
+	r, err := l.do(t, c)
+	if err == nil && r.value.n == 0 {
+		return ErrLost
+	}
+	return err
+}

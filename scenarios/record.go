@@ -1,0 +1,259 @@
+package scenarios
+
+import (
+	"errors"
+
+	"locklab/checker"
+	"locklab/models"
+	"locklab/sim"
+)
+
+// recorder writes the history of a run. It hears the programs (models.Recorder)
+// and watches the universe (sim.Observer); it decides nothing.
+type recorder struct {
+	w       *sim.World
+	history *checker.History
+	system  models.System
+	clients []int32 // client by process, -1 for servers
+	step    int64
+	holder  models.Holding
+	onPlace func(sim.Place)
+}
+
+// begin makes the recorder ready for a run in w, keeping its memory.
+func (r *recorder) begin(w *sim.World, h *checker.History) {
+	*r = recorder{w: w, history: h, clients: r.clients[:0], onPlace: r.onPlace}
+}
+
+// addClient says that a process is the next client.
+func (r *recorder) addClient(p *sim.Process) {
+	for len(r.clients) <= int(p.ID()) {
+		r.clients = append(r.clients, -1)
+	}
+	r.clients[p.ID()] = int32(len(r.history.Clients))
+	r.history.Clients = append(r.history.Clients, p.Name())
+}
+
+func (r *recorder) clientOf(p *sim.Process) int32 {
+	if int(p.ID()) >= len(r.clients) {
+		return -1
+	}
+	return r.clients[p.ID()]
+}
+
+func (r *recorder) now() checker.Instant {
+	r.step++
+	return checker.Instant{At: r.w.Now(), Step: r.step}
+}
+
+func (r *recorder) op(id int32) *checker.Op {
+	if id < 1 || int(id) > len(r.history.Ops) {
+		return nil
+	}
+	return &r.history.Ops[id-1]
+}
+
+// Invoke implements models.Recorder.
+func (r *recorder) Invoke(t *sim.Task, kind models.OpKind, tenure int32, value, token int64) int32 {
+	id := int32(len(r.history.Ops) + 1)
+	if kind == models.OpAcquire {
+		tenure = id
+	}
+	now := r.now()
+	r.history.Ops = append(r.history.Ops, checker.Op{
+		ID: id, Client: r.clientOf(t.Proc()), Section: int32(t.Section()), Tenure: tenure, Kind: checker.Kind(kind),
+		Invoke: now, Return: checker.Never, Effect: checker.Never, Granted: checker.Never, Ended: checker.Never,
+		BelievesUntil: checker.Never, SessionLost: checker.Never, Value: value, Token: token,
+	})
+	if kind == models.OpRelease {
+		r.endBelief(tenure, now, checker.LossReleased)
+	}
+	t.Op = id
+	return id
+}
+
+// Sent implements models.Recorder.
+func (r *recorder) Sent(_ *sim.Task, op int32) { r.op(op).Sent = r.now() }
+
+// Return implements models.Recorder.
+func (r *recorder) Return(_ *sim.Task, op int32, err error, seen int64) {
+	o := r.op(op)
+	switch {
+	case err == nil:
+		o.Outcome, o.Return = checker.OK, r.now()
+		o.Seen = seen
+	case errors.Is(err, sim.ErrUnknown): // the client stops waiting and knows nothing
+	default:
+		o.Outcome, o.Return = checker.Refused, r.now()
+	}
+}
+
+// Acquired implements models.Recorder.
+func (r *recorder) Acquired(t *sim.Task, op int32, g *models.Grant) {
+	o := r.op(op)
+	o.Outcome, o.Return, o.Token = checker.OK, r.now(), g.Token
+	if r.system.Holder == nil {
+		o.Granted = o.Return
+		r.w.Reach(sim.Granted, t.Proc())
+	}
+	r.w.Reach(sim.Acquired, t.Proc())
+}
+
+// LearnsLoss implements models.Recorder.
+func (r *recorder) LearnsLoss(_ *sim.Task, tenure int32) {
+	r.endBelief(tenure, r.now(), checker.LossLearned)
+}
+
+func (r *recorder) endBelief(tenure int32, at checker.Instant, why checker.Loss) {
+	if o := r.op(tenure); o != nil && o.Outcome == checker.OK && o.Loss == checker.StillBelieves {
+		o.BelievesUntil, o.Loss = at, why
+	}
+}
+
+// Decided implements models.Recorder.
+func (r *recorder) Decided(op int32, accepted bool, seen int64) {
+	o := r.op(op)
+	if o == nil {
+		return
+	}
+	o.Applied++
+	if o.Applied > 1 { // delivered twice: the first counts
+		return
+	}
+	o.Effect, o.Decision = r.now(), checker.Rejected
+	if accepted {
+		o.Decision = checker.Accepted
+		if o.Kind == checker.Read {
+			o.Seen = seen
+		}
+	}
+	if kind, ok := milestoneOf(o); ok {
+		r.w.Reach(kind, r.process(o.Client))
+	}
+}
+
+// milestoneOf names what a decision is for plans that wait for it.
+func milestoneOf(o *checker.Op) (sim.MilestoneKind, bool) {
+	changes := o.Kind == checker.Write || o.Kind == checker.Append
+	switch accepted := o.Decision == checker.Accepted; {
+	case changes && accepted:
+		return sim.AcceptedWrite, true
+	case changes:
+		return sim.RefusedWrite, true
+	case o.Kind == checker.Read && accepted:
+		return sim.AcceptedRead, true
+	}
+	return 0, false
+}
+
+func (r *recorder) process(client int32) *sim.Process {
+	for id, c := range r.clients {
+		if c == client {
+			return r.w.Processes()[id]
+		}
+	}
+	return nil
+}
+
+// Place implements sim.Observer.
+func (r *recorder) Place(p sim.Place) {
+	if r.onPlace != nil {
+		r.onPlace(p)
+	}
+}
+
+// ServerChanged implements sim.Observer: after each thing that a lock server
+// did, see whose the lock is now.
+func (r *recorder) ServerChanged(p *sim.Process, cause *sim.Message) {
+	if r.watches(p) {
+		var by *checker.Op
+		if cause != nil {
+			by = r.op(cause.Op)
+		}
+		r.look(by, checker.EndExpired)
+	}
+}
+
+// Crashed implements sim.Observer.
+func (r *recorder) Crashed(p *sim.Process) {
+	if c := r.clientOf(p); c >= 0 {
+		now := r.now()
+		for i := range r.history.Ops {
+			if o := &r.history.Ops[i]; o.Kind == checker.Acquire && o.Client == c {
+				r.endBelief(o.ID, now, checker.LossCrashed)
+			}
+		}
+		return
+	}
+	if r.watches(p) {
+		r.look(nil, checker.EndLost)
+	}
+}
+
+func (r *recorder) watches(p *sim.Process) bool {
+	for _, w := range r.system.Watch {
+		if w == p {
+			return true
+		}
+	}
+	return false
+}
+
+// look derives grants and their ends from the servers' states. by is the
+// operation that the server has just carried out, nil if it did something of
+// its own; end says what an end without an operation means.
+func (r *recorder) look(by *checker.Op, end checker.End) {
+	if by != nil && !by.Effect.Known() && (by.Kind == checker.Acquire || by.Kind == checker.Renew || by.Kind == checker.Release) {
+		by.Effect = r.now()
+		by.Applied = 1
+	}
+	before, after := r.holder, r.system.Holder()
+	if before == after {
+		return
+	}
+	r.holder = after
+	was, is := r.tenureOf(before), r.tenureOf(after)
+	if by != nil && was != nil && by.Tenure != was.ID && (by.Kind == checker.Release || by.Kind == checker.Renew) {
+		by.Victim = was.ID
+	}
+	if was == is {
+		return
+	}
+	now := r.now()
+	if was != nil && !was.Ended.Known() {
+		was.Ended, was.End = now, endOf(was, by, end)
+		switch was.End {
+		case checker.EndExpired:
+			r.w.Reach(sim.Expired, r.process(was.Client))
+		case checker.EndReleased:
+			r.w.Reach(sim.Released, r.process(was.Client))
+		}
+	}
+	if is != nil && !is.Granted.Known() {
+		is.Granted = now
+		r.w.Reach(sim.Granted, r.process(is.Client))
+	}
+}
+
+// endOf says how a tenure ended that by, if anybody, has just ended.
+func endOf(was, by *checker.Op, end checker.End) checker.End {
+	switch {
+	case by == nil:
+		return end
+	case by.Tenure == was.ID && by.Kind == checker.Release:
+		return checker.EndReleased
+	case by.Tenure == was.ID:
+		return checker.EndLost
+	}
+	return checker.EndTaken
+}
+
+// tenureOf returns the acquire that a holding goes back to. A renewal that
+// created the lock anew belongs to the tenure that it renews.
+func (r *recorder) tenureOf(h models.Holding) *checker.Op {
+	o := r.op(h.Op)
+	if o == nil {
+		return nil
+	}
+	return r.op(o.Tenure)
+}

@@ -1,0 +1,278 @@
+package scenarios
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"locklab/checker"
+	"locklab/clock"
+	"locklab/models"
+	"locklab/sim"
+)
+
+// Case is one thing to run: a design with a resource under a plan.
+type Case struct {
+	Scenario *Scenario // for its name and expectations; nil for a bare plan
+	Design   *models.Design
+	Resource *models.ResourceKind
+	Params   Params
+	Plan     sim.Plan
+}
+
+// Runner runs one case with any number of seeds, reusing one world. It is not
+// safe for use by several goroutines. Close it at the end.
+type Runner struct {
+	Case
+	plan    sim.Plan // resolved
+	world   *sim.World
+	rec     recorder
+	history checker.History
+	check   checker.Checker
+	witness []witness
+	next    []int // sections that each client has begun
+	store   models.Store
+	// OnPlace, if set, is called at every place at which a fault could strike.
+	OnPlace func(sim.Place)
+	// LateReplies turns the resume rule into a choice; see sim.Config.
+	LateReplies bool
+}
+
+// Result is what one run showed. History, Report and Faults belong to the
+// runner and are valid until its next run; Clone keeps them.
+type Result struct {
+	Case
+	Seed      uint64
+	Ended     sim.EndReason
+	Failure   *sim.Failure // a program's panic; nil if there was none
+	History   *checker.History
+	Report    checker.Report
+	Verdict   checker.Verdict // the report's, or vacuous
+	Faults    []sim.FaultReport
+	Witnesses []WitnessResult
+	Events    int64
+	Hash      uint64
+	Trace     []sim.Event // with sim.TraceRecord only
+	Processes []ProcessInfo
+	World     *sim.World // for drawing the trace; valid until the next run
+}
+
+// ProcessInfo is what a drawing needs to know of a process.
+type ProcessInfo struct {
+	Name   string
+	Client bool
+	Lock   bool // its state decides who holds the lock
+}
+
+// NewRunner checks that the case makes sense and prepares to run it.
+func NewRunner(c Case) (*Runner, error) {
+	if err := c.Design.Serves(c.Resource); err != nil {
+		return nil, err
+	}
+	if err := c.Params.Validate(); err != nil {
+		return nil, err
+	}
+	plan, err := c.Plan.Resolve(c.Params.Spans)
+	if err != nil {
+		return nil, err
+	}
+	r := &Runner{Case: c, plan: plan, world: sim.NewWorld(sim.Config{})}
+	if c.Scenario != nil {
+		if r.witness, err = parseWitnesses(c.Scenario.Witnesses, c.Params.Clients); err != nil {
+			return nil, err
+		}
+	}
+	r.next = make([]int, c.Params.Clients)
+	return r, nil
+}
+
+// Close frees the runner's world.
+func (r *Runner) Close() { r.world.Close() }
+
+// Run runs the case with one seed.
+func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
+	p := &r.Params
+	r.world.Reset(sim.Config{
+		Seed: seed, Plan: r.plan, LatencyMin: p.LatencyMin, LatencyMax: p.LatencyMax,
+		Horizon: p.Horizon, Trace: mode, LateReplies: r.LateReplies, Observer: &r.rec,
+	})
+	r.begin()
+	r.build()
+	ended, err := r.world.Run()
+	if err != nil {
+		return nil, err
+	}
+	r.finish()
+	res := &Result{Case: r.Case, Seed: seed, Ended: ended, Failure: r.world.Failure(), History: &r.history,
+		Report: r.check.Check(&r.history), Faults: r.world.FaultReports(), Events: r.world.Events(),
+		Hash: r.world.TraceHash(), Trace: r.world.Trace(), World: r.world}
+	res.Witnesses = r.observe(res)
+	res.Verdict = headline(res.Report.Verdict, res.Witnesses)
+	if mode == sim.TraceRecord {
+		res.Processes = r.processInfo()
+	}
+	return res, nil
+}
+
+// begin empties the history for a run.
+func (r *Runner) begin() {
+	p := &r.Params
+	drift := p.Drift
+	if drift == 0 && r.Design.Drift != nil {
+		drift = r.Design.Drift(r.options())
+	}
+	data := checker.Register
+	if p.Workload == Append {
+		data = checker.List
+	}
+	r.history = checker.History{
+		Clients: r.history.Clients[:0], Ops: r.history.Ops[:0],
+		Promise: checker.Promise(r.Design.Promise), TTL: p.TTL, Drift: drift, Omniscient: true,
+		Tokens: r.Design.Tokens == models.OrderedTokens, Data: data, StuckAfter: p.StuckBound(),
+	}
+	r.rec.onPlace = r.OnPlace
+	r.rec.begin(r.world, &r.history)
+	clear(r.next)
+}
+
+// options are the parameters that designs read.
+func (r *Runner) options() models.Options {
+	p := &r.Params
+	return models.Options{TTL: p.TTL, Renew: p.RenewEvery(), Retry: p.Retry, RetryJitter: p.RetryJitter, Wait: p.Wait,
+		CallTimeout: p.CallTimeout, ChecksValidity: p.ChecksValidity, TokenStart: p.TokenStart, Clients: p.Clients}
+}
+
+// build puts clients, lock servers and storage into the world, in this order.
+func (r *Runner) build() {
+	env := &models.Env{World: r.world, Options: r.options(), Rec: &r.rec}
+	procs := make([]*sim.Process, r.Params.Clients)
+	var system models.System
+	for i := range procs {
+		name := "client-" + strconv.Itoa(i+1)
+		procs[i] = r.world.AddNode(name).AddClient(name, func(t *sim.Task) {
+			var protocol models.Protocol
+			if system.Protocol != nil {
+				protocol = system.Protocol(t.Proc())
+			} else {
+				protocol = models.WithLock(env, r.Design.Renews, system.Lock(t.Proc()), r.store.Handle())
+			}
+			r.work(t, i, protocol)
+		})
+		r.rec.addClient(procs[i])
+	}
+	system = r.Design.Build(env)
+	r.rec.system = system
+	r.history.KnowsGrants = system.Holder != nil
+	r.store = r.Resource.SetUp(env)
+}
+
+// work is a client's program: section after section. A restarted client goes
+// on with the section after the one in which it crashed.
+func (r *Runner) work(t *sim.Task, client int, protocol models.Protocol) {
+	p := &r.Params
+	if r.next[client] == 0 && p.Stagger > 0 && client > 0 {
+		t.Enter(1, sim.PhaseThink)
+		t.Sleep(time.Duration(client) * p.Stagger)
+	}
+	for r.next[client] < p.Sections {
+		r.next[client]++
+		section := r.next[client]
+		if section > 1 {
+			t.Enter(section, sim.PhaseThink)
+			t.Sleep(p.Think)
+		}
+		// What went wrong in a section stands in the history; the client
+		// goes on with the next, as a worker's loop does.
+		_ = protocol.Do(t, section, func(s models.Section) error { return r.body(t, client, section, s) })
+		t.Op = 0
+	}
+}
+
+// body is the critical section: read, work, write.
+func (r *Runner) body(t *sim.Task, client, section int, s models.Section) error {
+	p := &r.Params
+	value := int64(0)
+	if p.Workload == Increment {
+		t.Enter(section, sim.PhaseRead)
+		v, err := s.Read(t)
+		if err != nil {
+			return err
+		}
+		value = v
+	}
+	for i := 1; i <= p.Writes; i++ {
+		t.Enter(section, sim.PhaseWork)
+		t.Sleep(p.Work)
+		if s.Lost(t) {
+			return models.ErrLost
+		}
+		t.Enter(section, sim.PhaseWrite)
+		if err := r.write(t, s, &value, uniqueValue(client, section, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write does one write of the workload.
+func (r *Runner) write(t *sim.Task, s models.Section, value *int64, unique int64) error {
+	switch r.Params.Workload {
+	case Increment:
+		*value++
+		return s.Write(t, *value)
+	case Append:
+		return s.Append(t, unique)
+	}
+	return s.Write(t, unique)
+}
+
+// uniqueValue is a value that no other write writes, readable as
+// client, section and write: 1002003.
+func uniqueValue(client, section, write int) int64 {
+	return int64(client+1)*1_000_000_000 + int64(section)*10_000 + int64(write)
+}
+
+// finish completes the history at the end of a run.
+func (r *Runner) finish() {
+	h := &r.history
+	h.End = r.world.Now()
+	h.FaultsOver = checker.Instant{At: r.world.LastFaultAt()}
+	h.Final = r.store.Data.Contents(h.Data == checker.List)
+	if h.Final == nil {
+		h.Final = []int64{}
+	}
+}
+
+func (r *Runner) processInfo() []ProcessInfo {
+	var out []ProcessInfo
+	for _, p := range r.world.Processes() {
+		out = append(out, ProcessInfo{Name: p.Name(), Client: r.rec.clientOf(p) >= 0, Lock: r.rec.watches(p)})
+	}
+	return out
+}
+
+// headline is the verdict once the witnesses have spoken: a run in which what
+// the scenario is about did not happen shows nothing by being safe.
+func headline(v checker.Verdict, witnesses []WitnessResult) checker.Verdict {
+	if v != checker.VerdictSafe && v != checker.VerdictFenced {
+		return v
+	}
+	for _, w := range witnesses {
+		if !w.Occurred {
+			return checker.VerdictVacuous
+		}
+	}
+	return v
+}
+
+// Command is the command that repeats the run.
+func (res *Result) Command() string {
+	name := "FILE.yaml"
+	if res.Scenario != nil {
+		name = res.Scenario.Name
+	}
+	return fmt.Sprintf("locklab run %s --design %s --resource %s --seed %d", name, res.Design.Name, res.Resource.Name, res.Seed)
+}
+
+// sinceStart writes a true time for people.
+func sinceStart(t clock.Time) string { return strconv.FormatFloat(float64(t)/1e9, 'f', 3, 64) + "s" }
