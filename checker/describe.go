@@ -1,0 +1,231 @@
+package checker
+
+import (
+	"fmt"
+	"strings"
+
+	"locklab/clock"
+)
+
+// Explain fills in the Text of every finding.
+func (r *Report) Explain(h *History) {
+	for i := range r.Findings {
+		r.Findings[i].Text = Explain(h, &r.Findings[i])
+	}
+}
+
+// Explain returns one English sentence that says what was found, who did it
+// and when. It is for humans only; the checks build no strings.
+func Explain(h *History, f *Finding) string {
+	e := explainer{h: h, f: f}
+	if text := e.text(); text != "" {
+		return text
+	}
+	return fmt.Sprintf("%s at %s: %s", f.Kind, seconds(f.At), e.everybody())
+}
+
+// explainer tells one finding. Its operations are in the order in which the
+// check named them.
+type explainer struct {
+	h *History
+	f *Finding
+}
+
+// op returns the n-th operation of the finding, counted from 0, or nil.
+func (e explainer) op(n int) *Op {
+	if n >= len(e.f.Ops) {
+		return nil
+	}
+	return e.h.Op(e.f.Ops[n])
+}
+
+func (e explainer) text() string {
+	a, b := e.op(0), e.op(1)
+	switch {
+	case a == nil:
+		return e.without()
+	case e.f.Kind == OverCapacity || e.f.Kind == Overlap && len(e.f.Ops) > 2 || e.f.Kind == TwoWriters && a.Kind == Acquire:
+		return e.crowd()
+	case b == nil:
+		return e.about(a)
+	}
+	return e.aboutBoth(a, b)
+}
+
+// without tells a finding that no operation explains.
+func (e explainer) without() string {
+	if e.f.Kind == LostUpdate {
+		return "the data at the end holds what nobody wrote"
+	}
+	return ""
+}
+
+func (e explainer) crowd() string {
+	what := map[FindingKind]string{
+		OverCapacity: "held the lock", Overlap: "believed that they held the lock", TwoWriters: "worked",
+	}[e.f.Kind]
+	return fmt.Sprintf("%d tenures %s at once from %s, and %d may: %s",
+		len(e.f.Ops), what, seconds(e.f.At), max(e.h.Capacity, 1), e.everybody())
+}
+
+// about tells a finding about one operation.
+func (e explainer) about(a *Op) string {
+	at := seconds(e.f.At)
+	switch e.f.Kind {
+	case Phantom:
+		return fmt.Sprintf("%s was told at %s that it holds the lock, which the lock service never granted", e.who(a), at)
+	case ForeignRelease:
+		return fmt.Sprintf("%s of %s at %s touched somebody else's lock", a.Kind, e.who(a), at)
+	case SpuriousLoss:
+		return fmt.Sprintf("%s lost the lock at %s (%s) although its promise had not run out and it lived", e.who(a), at, a.End)
+	case LostUpdate:
+		return fmt.Sprintf("%s of %s%s at %s fits no sequential order of the sections", a.Kind, e.who(a), e.data(a), seconds(e.effect(a)))
+	case DoubleApply:
+		return fmt.Sprintf("%s by %s%s took effect more than once", a.Kind, e.who(a), e.data(a))
+	case WriteLost:
+		return fmt.Sprintf("%s by %s%s at %s was acknowledged, and at the end it is gone", a.Kind, e.who(a), e.data(a), seconds(e.effect(a)))
+	case SelfRejected:
+		return fmt.Sprintf("%s of %s was refused at %s although no later tenure had been granted, and its section was never completed", a.Kind, e.who(a), at)
+	case Stuck:
+		return fmt.Sprintf("nobody obtained the lock for at least %s from %s, although %s was willing and no live holder was working", e.h.StuckAfter, at, e.name(a.Client))
+	}
+	return ""
+}
+
+// aboutBoth tells a finding about two operations.
+func (e explainer) aboutBoth(a, b *Op) string {
+	at := seconds(e.f.At)
+	switch e.f.Kind {
+	case Overlap:
+		return fmt.Sprintf("from %s on %s and %s both believed that they held the lock", at, e.who(a), e.who(b))
+	case LeaseBroken:
+		return fmt.Sprintf("the lock passed from %s to %s at %s, before the promise to %s had run out", e.who(a), e.who(b), at, e.name(a.Client))
+	case ForeignRelease:
+		return fmt.Sprintf("%s of %s at %s touched the lock of %s", a.Kind, e.who(a), at, e.who(b))
+	case TokenOrder:
+		return fmt.Sprintf("%s was granted the lock at %s with a token that is not above that of %s", e.who(b), at, e.who(a))
+	case SpuriousLoss:
+		return fmt.Sprintf("the renewal of %s was refused at %s although its promise had not run out", e.who(a), at)
+	case RefusedLate:
+		return fmt.Sprintf("%s of %s%s was refused at %s, after %s had been granted the lock at %s", a.Kind, e.who(a), e.data(a), at, e.who(b), seconds(e.grant(b)))
+	case StaleWrite:
+		return fmt.Sprintf("%s, after %s", e.did(b), e.had(a))
+	case TwoWriters:
+		if read := e.op(2); read != nil {
+			return fmt.Sprintf("%s, computed from what it had read at %s, before %s", e.did(b), seconds(e.effect(read)), e.did(a))
+		}
+		return fmt.Sprintf("%s, after %s", e.did(b), e.had(a))
+	case LostUpdate:
+		return e.lostUpdate(a, b)
+	case DoubleApply:
+		return fmt.Sprintf("%s, which %s already", e.did(b), e.had(a))
+	case WriteLost:
+		return fmt.Sprintf("%s, and the write was acknowledged, but %s did not find it", e.did(a), e.did(b))
+	}
+	return ""
+}
+
+func (e explainer) lostUpdate(a, b *Op) string {
+	switch {
+	case a.Kind.changesData() && b.Kind.changesData() && a.Tenure == b.Tenure:
+		return fmt.Sprintf("%s, over its own later write of %d", e.did(b), a.Value)
+	case a.Kind.changesData() && b.Kind.changesData():
+		return fmt.Sprintf("%s, and %s: both went on from the same value, so one update is lost", e.did(a), e.did(b))
+	case a.Kind == Read && b.Kind.changesData():
+		return fmt.Sprintf("%s, from a read of %d that no sequential order explains", e.did(b), a.Seen)
+	}
+	return fmt.Sprintf("%s, which does not follow from its own %s: somebody wrote into its section", e.did(b), a.Kind)
+}
+
+// did tells an operation as "client-1 (token 33) wrote 1 at 12.004s".
+func (e explainer) did(op *Op) string {
+	return fmt.Sprintf("%s %s%s at %s", e.who(op), pastWords[op.Kind], e.data(op), seconds(e.effect(op)))
+}
+
+// had is did in the past perfect: "client-2 (token 34) had written 1 at 11.203s".
+func (e explainer) had(op *Op) string {
+	return fmt.Sprintf("%s had %s%s at %s", e.who(op), perfectWords[op.Kind], e.data(op), seconds(e.effect(op)))
+}
+
+var (
+	pastWords = [...]string{
+		Acquire: "acquired", Renew: "renewed", Enter: "entered", Read: "read",
+		Write: "wrote", Append: "appended", Release: "released",
+	}
+	perfectWords = [...]string{
+		Acquire: "acquired", Renew: "renewed", Enter: "entered", Read: "read",
+		Write: "written", Append: "appended", Release: "released",
+	}
+)
+
+// data is the value that an operation wrote or saw, after a space.
+func (e explainer) data(op *Op) string {
+	switch {
+	case op.Kind.changesData():
+		return fmt.Sprintf(" %d", op.Value)
+	case op.Kind == Read:
+		return fmt.Sprintf(" %d", op.Seen)
+	}
+	return ""
+}
+
+// who is the client's name with the token of the operation or its tenure.
+func (e explainer) who(op *Op) string {
+	token := op.Token
+	if token == 0 {
+		if t := e.h.Op(op.Tenure); t != nil {
+			token = t.Token
+		}
+	}
+	if token == 0 {
+		return e.name(op.Client)
+	}
+	return fmt.Sprintf("%s (token %d)", e.name(op.Client), token)
+}
+
+func (e explainer) name(client int32) string {
+	if client < 0 || int(client) >= len(e.h.Clients) {
+		return fmt.Sprintf("client#%d", client)
+	}
+	return e.h.Clients[client]
+}
+
+// everybody lists those concerned.
+func (e explainer) everybody() string {
+	var names []string
+	for n := range e.f.Ops {
+		if op := e.op(n); op != nil {
+			names = append(names, e.who(op))
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func (e explainer) effect(op *Op) clock.Time {
+	if at := decided(op); at.Known() {
+		return at.At
+	}
+	return op.Invoke.At
+}
+
+func (e explainer) grant(acquire *Op) clock.Time {
+	if acquire.Granted.Known() && e.h.KnowsGrants {
+		return acquire.Granted.At
+	}
+	return acquire.Return.At
+}
+
+// seconds writes a true time in seconds: three decimals, more only where the
+// time has more.
+func seconds(t clock.Time) string {
+	if t == clock.Never {
+		return "never"
+	}
+	sign, n := "", uint64(t)
+	if t < 0 {
+		sign, n = "-", -n
+	}
+	whole, part := n/1_000_000_000, n%1_000_000_000
+	decimals := fmt.Sprintf("%09d", part)
+	return fmt.Sprintf("%s%d.%s%ss", sign, whole, decimals[:3], strings.TrimRight(decimals[3:], "0"))
+}
