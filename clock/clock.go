@@ -7,6 +7,7 @@
 package clock
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 	"time"
@@ -114,10 +115,20 @@ func (c *Clock) When(deadline Reading, now Time) Time {
 		return Never
 	}
 	elapsed, rest := bits.Div64(hi, lo, factor)
-	if rest > 0 {
-		elapsed++ // cannot wrap: with rest > 0 the factor is above 1
+	if rest > 0 && elapsed < math.MaxUint64 {
+		elapsed++
 	}
 	return Time(saturatingAddUnsigned(int64(c.since), elapsed))
+}
+
+// String draws the clock: "1h2m3s at 5s, +200 ppb" shows 1h2m3s at true time 5s
+// and gains 200 ns in each second from there on.
+func (c *Clock) String() string {
+	pace := fmt.Sprintf("%+d ppb", c.rate)
+	if c.stopped {
+		pace = "stopped"
+	}
+	return fmt.Sprintf("%v at %v, %s", time.Duration(c.reading), time.Duration(c.since), pace)
 }
 
 // Rate returns the clock's rate in parts per billion faster than true time.

@@ -44,11 +44,56 @@ return false`,
 	},
 }
 
+// extendIfMine gives the lock another time to live only if it is still this
+// client's.
+var extendIfMine = RedisScript{
+	Text: `-- pexpire if mine
+if redis.call("get", KEYS[1]) == ARGV[1] then
+  return redis.call("pexpire", KEYS[1], ARGV[2])
+end
+return 0`,
+	Run: func(db *redisDB, c *RedisCommand) RedisReply {
+		if e := db.find(c.Key); e != nil && e.value == c.Value {
+			return redisBool(db.expire(c.Key, c.TTL))
+		}
+		return redisNumber(0)
+	},
+}
+
+// extendOrRecreate extends the lock if it is this client's, and takes it anew
+// when it is gone, whoever may have held it meanwhile.
+var extendOrRecreate = RedisScript{
+	Text: `-- pexpire if mine, set if missing
+local owner = redis.call("get", KEYS[1])
+if owner == ARGV[1] then
+  return redis.call("pexpire", KEYS[1], ARGV[2])
+end
+if not owner then
+  redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2])
+  return 1
+end
+return 0`,
+	Run: func(db *redisDB, c *RedisCommand) RedisReply {
+		e := db.find(c.Key)
+		switch {
+		case e == nil:
+			db.set(c.Key, c.Value).expires = db.now + c.TTL.Milliseconds()
+			return redisNumber(1)
+		case e.value == c.Value:
+			return redisBool(db.expire(c.Key, c.TTL))
+		}
+		return redisNumber(0)
+	},
+}
+
 // redisVariant is what tells the single-Redis designs apart.
 type redisVariant struct {
-	token      bool // the acquire script draws a fencing token
-	blindValue bool // the value says nothing about the owner
-	blindDel   bool // release deletes without looking
+	token    bool         // the acquire script draws a fencing token
+	identity RedisValue   // the value that every client writes; zero: a random one for each attempt
+	blindDel bool         // release deletes without looking
+	renew    *RedisScript // renewal; nil: none, or a bare PEXPIRE where blindRenew
+	// blindRenew extends whatever lock there is.
+	blindRenew bool
 }
 
 // redisSystem adds one Redis server and returns the design's system on it.
@@ -94,13 +139,11 @@ func (l *redisLock) do(t *sim.Task, c *RedisCommand) (*RedisReply, error) {
 // before the request was sent.
 func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
 	g := Grant{}
-	value := RedisString("locked")
-	if !l.blindValue {
+	if l.identity == (RedisValue{}) {
 		g.Mark = t.Unique()
-		value = RedisInt(g.Mark)
 	}
 	g.Deadline = t.Now().Add(l.env.Options.TTL)
-	c := &RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: value, TTL: l.env.Options.TTL, NX: true}
+	c := &RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: l.value(&g), TTL: l.env.Options.TTL, NX: true}
 	if l.token {
 		c.Verb, c.NX, c.Key2, c.Script = RedisEval, false, redisTokenKey, &setAndCount
 	}
@@ -117,12 +160,36 @@ func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
 	return g, nil
 }
 
-// Renew implements Lock. These designs do not renew.
-func (l *redisLock) Renew(*sim.Task, *Grant) error { return ErrLost }
+// value is what this client's lock looks like in Redis.
+func (l *redisLock) value(g *Grant) RedisValue {
+	if g.Mark == 0 {
+		return l.identity
+	}
+	return RedisInt(g.Mark)
+}
+
+// Renew implements Lock: another time to live, counted from before the request
+// was sent.
+func (l *redisLock) Renew(t *sim.Task, g *Grant) error {
+	deadline := t.Now().Add(l.env.Options.TTL)
+	c := &RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), TTL: l.env.Options.TTL, Script: l.renew}
+	if l.blindRenew {
+		c.Verb, c.Value = RedisPExpire, RedisValue{}
+	}
+	r, err := l.do(t, c)
+	switch {
+	case err != nil:
+		return err
+	case r.value.n == 0:
+		return ErrLost
+	}
+	g.Deadline = deadline
+	return nil
+}
 
 // Release implements Lock.
 func (l *redisLock) Release(t *sim.Task, g *Grant) error {
-	c := &RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: RedisInt(g.Mark), Script: &compareAndDelete}
+	c := &RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), Script: &compareAndDelete}
 	if l.blindDel {
 		c = &RedisCommand{Verb: RedisDel, Key: redisLockKey}
 	}

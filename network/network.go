@@ -3,6 +3,8 @@
 // and moves no message; every answer is a pure function of what it was told.
 package network
 
+import "strings"
+
 // Node numbers a machine, counted from 0.
 type Node int32
 
@@ -88,6 +90,20 @@ func (n *Net) Fate(from, to Node) (Fate, int) {
 		}
 	}
 	return fate, holder
+}
+
+// Describe draws who reaches whom among the first nodes of the net, a row for
+// each sender: "." passes, "x" is lost, "h" is held.
+func (n *Net) Describe(nodes int) string {
+	var b strings.Builder
+	for from := range nodes {
+		for to := range nodes {
+			fate, _ := n.Fate(Node(from), Node(to))
+			b.WriteByte(".xh"[fate])
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
 }
 
 func (p *partition) stops(from, to Node) bool {

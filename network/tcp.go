@@ -45,26 +45,27 @@ var LinuxKeepalive = Keepalive{Idle: 7200 * time.Second, Interval: 75 * time.Sec
 // Prober counts the silence on one side of a connection.
 type Prober struct {
 	Keepalive
-	heard  clock.Time // when the peer was last heard
+	due    clock.Time
 	missed int
 }
 
 // Heard notes that the peer was heard.
-func (p *Prober) Heard(now clock.Time) { p.heard, p.missed = now, 0 }
+func (p *Prober) Heard(now clock.Time) { p.due, p.missed = now.Add(p.Idle), 0 }
 
 // Due returns when to look again: when silence has lasted long enough for the
 // next probe.
-func (p *Prober) Due() clock.Time {
-	return p.heard.Add(p.Idle).Add(time.Duration(p.missed) * p.Interval)
-}
+func (p *Prober) Due() clock.Time { return p.due }
 
-// Probe sends a probe at its due time; answered says whether the peer's kernel
-// would reply. It reports whether the peer now counts as dead.
+// Probe is called when a probe is due, or later where the machine was
+// suspended meanwhile; answered says whether the peer's kernel replies. It
+// reports whether the peer now counts as dead: when the last probe, too, has
+// waited an interval in vain.
 func (p *Prober) Probe(now clock.Time, answered bool) (dead bool) {
 	if answered {
 		p.Heard(now)
 		return false
 	}
 	p.missed++
+	p.due = now.Add(p.Interval)
 	return p.missed > p.Probes
 }

@@ -179,8 +179,13 @@ func (r *recorder) Crashed(p *sim.Process) {
 	if c := r.clientOf(p); c >= 0 {
 		now := r.now()
 		for i := range r.history.Ops {
-			if o := &r.history.Ops[i]; o.Kind == checker.Acquire && o.Client == c {
-				r.endBelief(o.ID, now, checker.LossCrashed)
+			o := &r.history.Ops[i]
+			if o.Kind != checker.Acquire || o.Client != c {
+				continue
+			}
+			r.endBelief(o.ID, now, checker.LossCrashed)
+			if o.Outcome == checker.Unknown && o.Loss == checker.StillBelieves { // it waits no longer
+				o.BelievesUntil, o.Loss = now, checker.LossCrashed
 			}
 		}
 		return

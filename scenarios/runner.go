@@ -3,10 +3,10 @@ package scenarios
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"locklab/checker"
-	"locklab/clock"
 	"locklab/models"
 	"locklab/sim"
 )
@@ -267,12 +267,48 @@ func headline(v checker.Verdict, witnesses []WitnessResult) checker.Verdict {
 
 // Command is the command that repeats the run.
 func (res *Result) Command() string {
-	name := "FILE.yaml"
-	if res.Scenario != nil {
-		name = res.Scenario.Name
-	}
-	return fmt.Sprintf("locklab run %s --design %s --resource %s --seed %d", name, res.Design.Name, res.Resource.Name, res.Seed)
+	return CommandOf(&res.Case, res.Seed)
 }
 
-// sinceStart writes a true time for people.
-func sinceStart(t clock.Time) string { return strconv.FormatFloat(float64(t)/1e9, 'f', 3, 64) + "s" }
+// CommandOf is the command that repeats a case with a seed.
+func CommandOf(c *Case, seed uint64) string {
+	name, base := "FILE.yaml", DefaultParams()
+	if c.Scenario != nil {
+		name, base = c.Scenario.Name, c.Scenario.Params
+	}
+	command := fmt.Sprintf("locklab run %s --design %s --resource %s --seed %d", name, c.Design.Name, c.Resource.Name, seed)
+	if set := c.Params.Differing(&base); len(set) > 0 {
+		parts := make([]string, len(set))
+		for i, s := range set {
+			parts[i] = s.Name + "=" + s.Value
+		}
+		command += " --set " + strings.Join(parts, ",")
+	}
+	return command
+}
+
+// Expectation is the row of the scenario that speaks about this run; nil if
+// none does, or if the run was given other parameters than the scenario's.
+func (res *Result) Expectation() *Expectation {
+	if res.Scenario == nil || res.Params != res.Scenario.Params {
+		return nil
+	}
+	return res.Scenario.Expected(res.Design.Name, res.Resource.Name)
+}
+
+// AsExpected reports whether both answers are the expected ones, or nothing
+// was expected.
+func (res *Result) AsExpected() bool {
+	e := res.Expectation()
+	return e == nil || e.Met(res.Verdict.String(), res.Report.Lock.String())
+}
+
+// PlanFile is the run as a file for replay.
+func (res *Result) PlanFile() *PlanFile {
+	f := &PlanFile{Design: res.Design.Name, Resource: res.Resource.Name, Seed: res.Seed, Params: res.Params, Plan: res.Plan,
+		TraceHash: fmt.Sprintf("%016x", res.Hash), Verdict: res.Verdict.String(), Lock: res.Report.Lock.String()}
+	if s := res.Scenario; s != nil {
+		f.Scenario, f.Title, f.Witnesses = s.Name, s.Title, s.Witnesses
+	}
+	return f
+}

@@ -43,6 +43,9 @@ type Conn struct {
 	reached bool     // the server's side has seen it
 	calls   []*Call  // sent, neither answered nor given up
 	probers [2]*network.Prober
+	// late are the bytes that a suspended machine missed, and what has arrived
+	// behind them since: TCP delivers it when the first has been sent again.
+	late [2][]*Message
 
 	// Session is the server's to use: what it keeps for this connection.
 	Session any
@@ -86,31 +89,31 @@ const (
 // Message travels between two processes.
 type Message struct {
 	ID      uint32
+	Op      int32 // the sending task's Op; a reply bears its request's
+	handled int32 // the number under which a server began to handle it
 	kind    messageKind
+	dir     uint8 // on a connection: the sender's side
 	From    *Process
 	To      *Process
 	Conn    *Conn // nil for a datagram
 	Place   Place // where it was sent; a reply bears its request's place
-	Op      int32 // the sending task's Op; a reply bears its request's
 	Body    Payload
 	SentAt  clock.Time
 	Request *Message // of a reply
 	call    *Call
-	dir     int
-	handled Place // where a server began to handle it
 }
 
-var controlNames = [...]Text{fin: "FIN", reset: "RST"}
+var controlNames = [...]Payload{fin: Text("FIN"), reset: Text("RST")}
 
 // Call is a request on its way and its reply, once there is one.
 type Call struct {
-	task     *Task
-	conn     *Conn
-	request  *Message
-	reply    Payload
-	err      error
-	done     bool
-	deadline clock.Reading
+	task    *Task
+	conn    *Conn
+	request *Message
+	reply   Payload
+	err     error
+	done    bool
+	timed   bool // a timeout is pending
 }
 
 // Call sends a request and waits for its reply. Without one within timeout (by
@@ -138,13 +141,15 @@ func (t *Task) Start(c *Conn, body Payload, timeout time.Duration) *Call {
 	c.calls = append(c.calls, call)
 	w.transmit(m)
 	if timeout > 0 {
+		call.timed = true
 		e := t.proc.schedule(evTimeout, onMonotonic, t.proc.node.mono.Read(w.now).Add(timeout))
 		e.call = call
 	}
 	return call
 }
 
-// Await waits for the end of a call that Start began.
+// Await waits for the end of a call that Start began, in this task or in
+// another of the process. One task at a time may wait for a call.
 func (t *Task) Await(call *Call) (Payload, error) {
 	t.effect()
 	return t.await(call)
@@ -152,7 +157,7 @@ func (t *Task) Await(call *Call) (Payload, error) {
 
 func (t *Task) await(call *Call) (Payload, error) {
 	for !call.done {
-		t.waiting = call
+		t.waiting, call.task = call, t
 		t.park()
 		t.waiting = nil
 	}
@@ -160,9 +165,11 @@ func (t *Task) await(call *Call) (Payload, error) {
 }
 
 // Hangup closes a connection: a FIN travels behind the bytes already sent.
+// Calls that are still out on it end with ErrReset.
 func (t *Task) Hangup(c *Conn) {
 	t.effect()
 	t.w.hangup(c, clientSide)
+	t.w.endCalls(c, ErrReset)
 }
 
 func (w *World) hangup(c *Conn, side int) {
@@ -173,12 +180,22 @@ func (w *World) hangup(c *Conn, side int) {
 	w.sendControl(c, side, fin)
 }
 
+// endCalls ends all calls that are out on a connection.
+func (w *World) endCalls(c *Conn, err error) {
+	for len(c.calls) > 0 {
+		w.settle(c.calls[0], nil, err)
+	}
+}
+
 // settle ends a call and wakes whoever waits for it.
 func (w *World) settle(call *Call, body Payload, err error) {
 	if call.done {
 		return
 	}
 	call.done, call.reply, call.err = true, body, err
+	if call.timed && err != ErrTimeout {
+		w.queue.bury()
+	}
 	c := call.conn
 	for i, other := range c.calls {
 		if other == call {
@@ -198,12 +215,14 @@ func (w *World) settle(call *Call, body Payload, err error) {
 }
 
 // timeout ends a call whose deadline passed: the client abandons the
-// connection. The request, if still on its way, may yet take effect.
+// connection, and with it the other calls that are out on it. The requests, if
+// still on their way, may yet take effect.
 func (w *World) timeout(call *Call) {
 	m := call.request
 	w.emit(Event{Kind: EventTimeout, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID})
 	w.hangup(call.conn, clientSide)
 	w.settle(call, nil, ErrTimeout)
+	w.endCalls(call.conn, ErrReset)
 }
 
 // closeSide makes one side of a connection learn that it is over.
@@ -212,29 +231,26 @@ func (w *World) closeSide(c *Conn, side int) {
 		return
 	}
 	c.closed[side] = true
+	p := c.ends[side]
 	e := w.queue.push(w.now)
-	e.kind, e.conn, e.side, e.proc = evClosed, c, int32(side), c.ends[side]
+	e.kind, e.conn, e.side, e.proc, e.gen = evClosed, c, int8(side), p, p.incarnation
 }
 
-// noticeClosed tells the program on one side.
-func (w *World) noticeClosed(c *Conn, side int) {
+// noticeClosed tells the program on one side. A client's calls that are out
+// end with err.
+func (w *World) noticeClosed(c *Conn, side int, err error) {
 	p := c.ends[side]
 	if p.down {
 		return
 	}
 	w.emit(Event{Kind: EventClosed, Proc: p.id, Peer: c.ends[1-side].id, A: int64(c.id)})
 	if side == serverSide {
+		w.serving = p
 		p.handler.Closed(p, c)
 		w.changed(p, nil)
 		return
 	}
-	err := ErrRefused
-	if c.reached {
-		err = ErrReset
-	}
-	for len(c.calls) > 0 {
-		w.settle(c.calls[0], nil, err)
-	}
+	w.endCalls(c, err)
 }
 
 // newMessage makes a message that is not yet sent.
@@ -248,7 +264,7 @@ func (w *World) newMessage(kind messageKind, from, to *Process, body Payload) *M
 // sendControl sends a FIN or RST from one side of a connection.
 func (w *World) sendControl(c *Conn, side int, kind messageKind) {
 	m := w.newMessage(kind, c.ends[side], c.ends[1-side], controlNames[kind])
-	m.Conn, m.dir = c, side
+	m.Conn, m.dir = c, uint8(side)
 	m.From.sends++
 	m.Place = Place{Proc: m.From.id, Phase: PhaseSend, Op: m.From.sends}
 	w.transmit(m)
@@ -257,7 +273,10 @@ func (w *World) sendControl(c *Conn, side int, kind messageKind) {
 // transmit hands a message to the network. Nobody learns here what becomes of
 // it.
 func (w *World) transmit(m *Message) {
-	w.emit(Event{Kind: EventSend, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID, A: int64(m.Op), Body: m.Body})
+	w.inFlight++
+	if w.tracing() {
+		w.emit(Event{Kind: EventSend, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID, A: int64(m.Op), Body: m.Body})
+	}
 	if c := m.Conn; c != nil && c.heldBy[m.dir] > 0 {
 		w.emit(Event{Kind: EventHeld, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID})
 		w.faults.hold(int(c.heldBy[m.dir])-1, m)
@@ -270,11 +289,19 @@ func (w *World) transmit(m *Message) {
 			return
 		}
 	}
-	w.carry(m, extra)
+	w.carry(m, m.latencyPoint(), extra)
 }
 
-// carry sends a message on its way through partitions and pipes.
-func (w *World) carry(m *Message, extra time.Duration) {
+func (m *Message) latencyPoint() Point {
+	if m.kind == reply {
+		return PointReplyLatency
+	}
+	return PointRequestLatency
+}
+
+// carry sends a message on its way through partitions and pipes, with a
+// latency drawn at the given point and an extra one.
+func (w *World) carry(m *Message, point Point, extra time.Duration) {
 	if c := m.Conn; c != nil && (c.silent || c.pipes[m.dir].Broken()) {
 		w.lose(m)
 		return
@@ -289,11 +316,12 @@ func (w *World) carry(m *Message, extra time.Duration) {
 		w.faults.hold(holder, m)
 		return
 	}
-	point := PointRequestLatency
-	if m.kind == reply {
-		point = PointReplyLatency
+	at := w.now.Add(w.latency(m, point)).Add(extra)
+	if m.Conn != nil {
+		at = m.Conn.pipes[m.dir].Arrival(at)
 	}
-	w.arriveIn(m, w.latency(m, point)+extra)
+	e := w.queue.push(at)
+	e.kind, e.msg = evArrive, m
 }
 
 // latency draws the one-way latency of a message at its place.
@@ -306,58 +334,65 @@ func (w *World) latency(m *Message, point Point) time.Duration {
 	return time.Duration(w.choose(p, int64(w.cfg.LatencyMin), int64(w.cfg.LatencyMax)))
 }
 
-func (w *World) arriveIn(m *Message, d time.Duration) {
-	at := w.now.Add(d)
-	if m.Conn != nil {
-		at = m.Conn.pipes[m.dir].Arrival(at)
-	}
-	e := w.queue.push(at)
-	e.kind, e.msg = evArrive, m
-	w.inFlight++
+// gone ends a message's way: nobody will handle it.
+func (w *World) gone(m *Message) {
+	w.inFlight--
+	w.emit(Event{Kind: EventLost, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID})
 }
 
-// lose ends a message's way. On a connection the hole stays: nothing behind it
-// will arrive, and after a quarter of an hour TCP gives up.
+// lose loses a message. On a connection the hole stays: nothing behind it will
+// arrive, and after a quarter of an hour TCP gives up.
 func (w *World) lose(m *Message) {
-	w.emit(Event{Kind: EventLost, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID})
-	if c := m.Conn; c != nil && !c.pipes[m.dir].Broken() {
+	w.gone(m)
+	c := m.Conn
+	if c == nil {
+		return
+	}
+	if late := c.late[m.dir]; len(late) > 0 && late[0] == m {
+		c.late[m.dir] = nil
+		for _, behind := range late[1:] {
+			w.gone(behind)
+		}
+	}
+	if !c.pipes[m.dir].Broken() {
 		c.pipes[m.dir].Break()
 		e := w.queue.push(w.now.Add(network.GiveUp))
-		e.kind, e.conn, e.side = evGiveUp, c, int32(m.dir)
+		e.kind, e.conn, e.side = evGiveUp, c, int8(m.dir)
 	}
-}
-
-// retransmit sends a message again that reached a suspended machine.
-func (w *World) retransmit(m *Message) {
-	w.arriveIn(m, w.latency(m, PointExtra))
 }
 
 // arrive brings a message to the other machine's kernel and, if it is for the
 // program, to the program.
-func (w *World) arrive(e event) {
-	m, p := e.msg, e.msg.To
-	fromGate := e.gen == 1 // it waited at the program's gate
-	if !fromGate {
-		w.inFlight--
-	}
+func (w *World) arrive(e *event) {
+	m := e.msg
+	p, c := m.To, m.Conn
 	n := p.node
+	if c != nil && len(c.late[m.dir]) > 0 && !e.accepted {
+		late := c.late[m.dir]
+		if late[0] != m {
+			c.late[m.dir] = append(late, m)
+			return
+		}
+		if n.gate.closed == 0 { // the hole is filled
+			c.late[m.dir] = nil
+			for _, next := range late {
+				w.arrive(&event{kind: evArrive, msg: next})
+			}
+			return
+		}
+	}
 	switch {
 	case n.gate.closed > 0:
-		n.behind = append(n.behind, m)
+		w.missed(n, e)
 		return
 	case n.down:
 		w.lose(m)
 		return
-	case p.down || m.Conn != nil && m.Conn.closed[1-m.dir] && m.kind != fin && m.kind != reset:
+	case p.down || c != nil && c.closed[1-m.dir] && m.kind != fin && m.kind != reset:
 		w.nobodyThere(m)
 		return
 	}
-	if p.gate.closed > 0 {
-		e.gen = 1
-		p.gate.held = append(p.gate.held, e)
-		return
-	}
-	if c := m.Conn; c != nil {
+	if c != nil && !e.accepted {
 		if m.dir == clientSide {
 			c.reached = true
 		}
@@ -365,32 +400,68 @@ func (w *World) arrive(e event) {
 			pr.Heard(w.now)
 		}
 	}
-	w.deliver(m)
+	e.accepted = true
+	if !p.gate.ifClosed().keep(e) {
+		w.deliver(m)
+	}
+}
+
+// missed is a message that reaches a suspended machine: its sender will send
+// it again, unless the machine had it before it was suspended.
+func (w *World) missed(n *Node, e *event) {
+	if e.accepted {
+		n.gate.keep(e)
+		return
+	}
+	m := e.msg
+	n.behind = append(n.behind, m)
+	if c := m.Conn; c != nil && len(c.late[m.dir]) == 0 {
+		c.late[m.dir] = append(c.late[m.dir], m)
+	}
 }
 
 // nobodyThere is a kernel's answer to bytes for a connection it does not know:
-// a reset.
+// a reset. From then on it surely does not know it.
 func (w *World) nobodyThere(m *Message) {
+	w.inFlight--
 	w.emit(Event{Kind: EventLost, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID, A: 1})
-	if c := m.Conn; c != nil && m.kind != reset && !c.closed[m.dir] {
-		w.sendControl(c, 1-m.dir, reset)
+	c := m.Conn
+	if c == nil {
+		return
+	}
+	c.closed[1-m.dir] = true
+	if m.kind != reset && !c.closed[m.dir] {
+		w.sendControl(c, 1-int(m.dir), reset)
 	}
 }
 
 // deliver hands a message to the program.
 func (w *World) deliver(m *Message) {
-	switch m.kind {
-	case request, datagram:
+	if m.kind == request || m.kind == datagram {
 		w.handleMessage(m)
-	case reply:
-		w.emit(Event{Kind: EventArrive, Proc: m.To.id, Peer: m.From.id, Place: m.Place, Msg: m.ID, A: int64(m.Op)})
+		return
+	}
+	w.inFlight--
+	w.emitArrive(m)
+	if m.kind == reply {
 		w.settle(m.call, m.Body, nil)
-	case fin, reset:
-		w.emit(Event{Kind: EventArrive, Proc: m.To.id, Peer: m.From.id, Msg: m.ID})
-		if c := m.Conn; !c.closed[1-m.dir] {
-			c.closed[1-m.dir] = true
-			w.noticeClosed(c, 1-m.dir)
-		}
+		return
+	}
+	c, side := m.Conn, 1-int(m.dir)
+	if c.closed[side] {
+		return
+	}
+	c.closed[side] = true
+	err := ErrReset
+	if m.kind == reset && !c.reached { // a kernel without a listener said so
+		err = ErrRefused
+	}
+	w.noticeClosed(c, side, err)
+}
+
+func (w *World) emitArrive(m *Message) {
+	if w.tracing() {
+		w.emit(Event{Kind: EventArrive, Proc: m.To.id, Peer: m.From.id, Place: m.Place, Msg: m.ID, A: int64(m.Op)})
 	}
 }
 
@@ -398,24 +469,23 @@ func (w *World) deliver(m *Message) {
 // say.
 func (p *Process) Watch(c *Conn, k network.Keepalive) {
 	side := c.sideOf(p)
+	watched := c.probers[side] != nil
 	c.probers[side] = &network.Prober{Keepalive: k}
 	c.probers[side].Heard(p.w.now)
-	p.w.nextProbe(c, side)
+	if !watched {
+		p.w.nextProbe(c, side)
+	}
 }
 
 func (w *World) nextProbe(c *Conn, side int) {
 	e := w.queue.push(c.probers[side].Due())
-	e.kind, e.conn, e.side, e.proc = evKeepalive, c, int32(side), c.ends[side]
+	e.kind, e.conn, e.side, e.proc = evKeepalive, c, int8(side), c.ends[side]
 }
 
 // keepalive looks whether the peer's kernel would still answer.
-func (w *World) keepalive(e event) {
+func (w *World) keepalive(e *event) {
 	c, side := e.conn, int(e.side)
-	if c.closed[side] {
-		return
-	}
-	if g := &e.proc.node.gate; g.closed > 0 {
-		g.keep(e)
+	if c.closed[side] || e.proc.node.gate.ifClosed().keep(e) {
 		return
 	}
 	pr := c.probers[side]

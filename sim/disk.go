@@ -14,11 +14,11 @@ type Disk struct {
 
 // file is a File of whatever record type.
 type file interface {
-	fsync(upTo int)
+	sync()
 	written() int
 	cut(length int)
 	unsynced() int
-	lengthAt(t clock.Time) int
+	restore(t clock.Time)
 }
 
 // File is a log of records of one type.
@@ -27,6 +27,14 @@ type File[T any] struct {
 	records []T
 	times   []clock.Time // when each was written
 	synced  int
+	older   []version[T] // what Rewrite replaced, if the plan may restore it
+}
+
+// version is what a file held until it was replaced.
+type version[T any] struct {
+	until   clock.Time
+	records []T
+	times   []clock.Time
 }
 
 // NewFile makes an empty file on the node's disk.
@@ -48,6 +56,11 @@ func (f *File[T]) Records() []T { return f.records }
 // Rewrite replaces the whole file by one that is already fsynced: write to a
 // temporary file, fsync, rename.
 func (f *File[T]) Rewrite(records []T) {
+	w := f.disk.node.w
+	if w.restores() {
+		f.older = append(f.older, version[T]{until: w.now, records: f.records, times: f.times})
+		f.records, f.times = nil, nil
+	}
 	f.records, f.times = f.records[:0], f.times[:0]
 	for _, r := range records {
 		f.Append(r)
@@ -55,21 +68,40 @@ func (f *File[T]) Rewrite(records []T) {
 	f.synced = len(f.records)
 }
 
-func (f *File[T]) fsync(upTo int) { f.synced = max(f.synced, min(upTo, len(f.records))) }
-func (f *File[T]) written() int   { return len(f.records) }
-func (f *File[T]) unsynced() int  { return len(f.records) - f.synced }
+func (f *File[T]) sync()         { f.synced = len(f.records) }
+func (f *File[T]) written() int  { return len(f.records) }
+func (f *File[T]) unsynced() int { return len(f.records) - f.synced }
 
 func (f *File[T]) cut(length int) {
 	f.records, f.times = f.records[:length], f.times[:length]
 	f.synced = min(f.synced, length)
 }
 
-func (f *File[T]) lengthAt(t clock.Time) int {
+// restore takes the file back to what it held after true time t, as a
+// snapshot does: all of that is on the disk.
+func (f *File[T]) restore(t clock.Time) {
+	for i, v := range f.older {
+		if v.until > t {
+			f.records, f.times, f.older = v.records, v.times, f.older[:i]
+			break
+		}
+	}
 	n := len(f.times)
 	for n > 0 && f.times[n-1] > t {
 		n--
 	}
-	return n
+	f.cut(n)
+	f.synced = n
+}
+
+// restores reports whether the run's plan may take a disk back in time.
+func (w *World) restores() bool {
+	for i := range w.cfg.Plan.Faults {
+		if w.cfg.Plan.Faults[i].Kind == RestoreSnapshot {
+			return true
+		}
+	}
+	return false
 }
 
 // Fsync makes everything written so far durable. It reports whether that is
@@ -80,7 +112,7 @@ func (p *Process) Fsync(id uint64) bool {
 		d.flush()
 		return true
 	}
-	d.waiting = append(d.waiting, event{kind: evFsync, proc: p, gen: p.incarnation, id: id})
+	d.waiting = append(d.waiting, event{kind: evTimer, proc: p, gen: p.incarnation, id: id})
 	return false
 }
 
@@ -92,22 +124,13 @@ func (t *Task) Fsync() {
 		d.flush()
 		return
 	}
-	d.waiting = append(d.waiting, event{kind: evFsync, proc: t.proc, task: t, gen: t.proc.incarnation})
+	d.waiting = append(d.waiting, t.wakeUp())
 	t.park()
-}
-
-// fsyncDone tells whoever waited that a stalled fsync has completed.
-func (w *World) fsyncDone(e event) {
-	if e.task != nil {
-		w.resume(e.task)
-		return
-	}
-	w.fireTimer(e.proc, e.id)
 }
 
 func (d *Disk) flush() {
 	for _, f := range d.files {
-		f.fsync(f.written())
+		f.sync()
 	}
 }
 
@@ -128,7 +151,6 @@ func (d *Disk) endStall() {
 // grants: the disk may have got to it by itself.
 func (d *Disk) loseUnsynced() {
 	n := d.node
-	d.waiting = d.waiting[:0]
 	for _, f := range d.files {
 		rest := f.unsynced()
 		if rest == 0 || len(n.procs) == 0 {
@@ -145,7 +167,7 @@ func (d *Disk) loseUnsynced() {
 // restore takes the disk back to what it held at an earlier time.
 func (d *Disk) restore(t clock.Time) {
 	for _, f := range d.files {
-		f.cut(f.lengthAt(t))
+		f.restore(t)
 	}
 	d.node.w.emit(Event{Kind: EventDisk, Proc: -1, Peer: -1, A: int64(d.node.id), Body: Text("snapshot restored on " + d.node.name)})
 }

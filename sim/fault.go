@@ -44,8 +44,11 @@ type armedFault struct {
 	waitFor *Process // Trigger.When.Who or Trigger.Step.Proc
 	until   *Process
 
-	left        int // message faults: how many more; -1 for all of the window
-	hits        int
+	struck, healed clock.Time
+
+	left        int    // message faults: how many more; -1 for all of the window
+	hits        int    // messages and connections
+	idle        bool   // it struck, but its victim was not there
 	since       uint32 // messages with a higher number were sent under it
 	incarnation uint32
 	task        *Task // stall: whom it stopped
@@ -93,7 +96,7 @@ func (in *injector) watch(i int32) {
 	case a.Trigger.When.Kind != MilestoneNone: // Reach finds it
 	default:
 		e := in.w.queue.push(clock.Time(a.Trigger.At.Fixed))
-		e.kind, e.side = evFault, i
+		e.kind, e.id = evFault, uint64(i)
 	}
 }
 
@@ -244,7 +247,7 @@ func (in *injector) happened(m Milestone, p *Process) bool {
 
 func (in *injector) endAt(i int, at clock.Time) {
 	e := in.w.queue.push(at)
-	e.kind, e.side = evFaultEnd, int32(i)
+	e.kind, e.id = evFaultEnd, uint64(i)
 }
 
 // strike begins a fault.
@@ -254,6 +257,7 @@ func (in *injector) strike(i int) {
 		return
 	}
 	a.state = active
+	a.struck, a.healed = w.now, w.now
 	in.lastChange = w.now
 	w.emit(Event{Kind: EventFault, Proc: a.victim(), Peer: -1, A: int64(i + 1), Body: Text(a.Kind.String())})
 	if !in.begin(i, a) { // nothing lasts
@@ -286,11 +290,14 @@ func (in *injector) begin(i int, a *armedFault) bool {
 	w := in.w
 	switch a.Kind {
 	case Pause:
-		if a.proc.down {
+		if a.idle = a.proc.down; a.idle {
 			return false
 		}
 		a.incarnation = a.proc.incarnation
 		a.proc.gate.closed++
+		if a.endless() {
+			a.proc.gate.endless++
+		}
 		w.emit(Event{Kind: EventPaused, Proc: a.proc.id, Peer: -1})
 	case Stall:
 		return in.stall(a)
@@ -305,7 +312,7 @@ func (in *injector) begin(i int, a *armedFault) bool {
 	case ClockOffset:
 		a.node.stepWall(a.By.Fixed)
 	case ClockRate:
-		a.node.setRate(a.Rate)
+		a.node.changeRate(a.Rate)
 	case DropRequest, DropReply, Delay, Duplicate, Reorder:
 		in.filters = append(in.filters, int32(i))
 		a.since = uint32(w.messages.used)
@@ -344,6 +351,7 @@ func (in *injector) end(i int) {
 		return
 	}
 	a.state = over
+	a.healed = w.now
 	in.lastChange = w.now
 	w.emit(Event{Kind: EventFaultOver, Proc: a.victim(), Peer: -1, A: int64(i + 1), Body: Text(a.Kind.String())})
 	switch a.Kind {
@@ -354,13 +362,16 @@ func (in *injector) end(i int) {
 			w.open(&a.proc.gate)
 		}
 	case Stall:
-		w.open(&a.task.gate)
+		if !a.task.done {
+			w.emit(Event{Kind: EventResumed, Proc: a.proc.id, Peer: -1, Body: Text(a.task.name)})
+			w.open(&a.task.gate)
+		}
 	case Freeze:
 		in.thaw(a)
 	case ClockOffset:
 		a.node.stepWall(-a.By.Fixed)
 	case ClockRate:
-		a.node.setRate(0)
+		a.node.changeRate(-a.Rate)
 	case DropRequest, DropReply, Delay, Duplicate, Reorder:
 		in.unfilter(int32(i))
 		in.release(a)
@@ -382,8 +393,7 @@ func (in *injector) release(a *armedFault) {
 		}
 	}
 	for _, m := range held {
-		in.w.inFlight--
-		in.w.carry(m, 0)
+		in.w.carry(m, m.latencyPoint(), 0)
 	}
 }
 
@@ -394,7 +404,20 @@ func (in *injector) hold(i int, m *Message) {
 		c.heldBy[m.dir] = int32(i + 1)
 	}
 	in.armed[i].held = append(in.armed[i].held, m)
-	in.w.inFlight++
+}
+
+// endless reports whether nothing will end the fault once it has struck.
+func (a *armedFault) endless() bool { return a.For.IsZero() && a.until == nil }
+
+// stuck counts the messages that are held for ever.
+func (in *injector) stuck() int {
+	n := 0
+	for i := range in.armed {
+		if a := &in.armed[i]; a.state == active && a.endless() {
+			n += len(a.held)
+		}
+	}
+	return n
 }
 
 // stall stops one task: the first living one with the given name.
@@ -407,7 +430,7 @@ func (in *injector) stall(a *armedFault) bool {
 			return true
 		}
 	}
-	a.hits = -1 // struck, but nobody was there
+	a.idle = true
 	return false
 }
 
@@ -426,10 +449,12 @@ func (in *injector) freeze(a *armedFault) {
 
 func (in *injector) thaw(a *armedFault) {
 	n, w := a.node, in.w
-	n.mono.Start(w.now)
-	n.wall.Start(w.now)
+	if n.gate.closed == 1 { // the last of several suspensions
+		n.mono.Start(w.now)
+		n.wall.Start(w.now)
+		w.queue.retime(n, w.now)
+	}
 	w.emit(Event{Kind: EventResumed, Proc: a.victim(), Peer: -1, Body: Text("node " + n.name)})
-	w.queue.retime(n, w.now)
 	n.thaw()
 }
 
@@ -437,25 +462,32 @@ func (in *injector) thaw(a *armedFault) {
 // disk had not yet made durable.
 func (in *injector) crash(a *armedFault) {
 	if a.node == nil {
-		in.crashProcess(a.proc, false, a.Restart)
+		if a.idle = a.proc.down; !a.idle {
+			a.proc.crash(false)
+			in.restart(a, a.proc)
+		}
 		return
 	}
-	a.node.down = true
-	a.node.behind = nil
-	for _, p := range a.node.procs {
-		in.crashProcess(p, true, a.Restart)
+	n, w := a.node, in.w
+	n.down = true
+	for _, p := range n.procs {
+		p.crash(true)
+		p.stayDown() // also one that a process crash had left to come up
+		in.restart(a, p)
 	}
-	a.node.gate = gate{closed: a.node.gate.closed}
-	a.node.disk.loseUnsynced()
+	w.discard(n.gate.held)
+	n.gate.held = n.gate.held[:0]
+	behind := n.behind
+	n.behind = nil
+	for _, m := range behind {
+		w.lose(m)
+	}
+	n.disk.loseUnsynced()
 }
 
-func (in *injector) crashProcess(p *Process, vanish bool, restart Span) {
-	if p.down {
-		return
-	}
-	p.crash(vanish)
-	if !restart.IsZero() {
-		p.restartAfter(restart.Fixed)
+func (in *injector) restart(a *armedFault, p *Process) {
+	if !a.Restart.IsZero() {
+		p.restartAfter(a.Restart.Fixed)
 	}
 }
 
@@ -498,10 +530,13 @@ func (n *Node) stepWall(by time.Duration) {
 	n.clockChanged("wall clock steps by " + by.String())
 }
 
-func (n *Node) setRate(rate int64) {
-	n.wall.SetRate(n.w.now, rate)
-	n.mono.SetRate(n.w.now, rate)
-	n.clockChanged(fmt.Sprintf("clocks run %d parts per billion fast", rate))
+// changeRate adds to the rate of the node's clocks: several faults may work on
+// them at once.
+func (n *Node) changeRate(by int64) {
+	n.rate += by
+	n.wall.SetRate(n.w.now, n.rate)
+	n.mono.SetRate(n.w.now, n.rate)
+	n.clockChanged(fmt.Sprintf("clocks run %d parts per billion fast", n.rate))
 }
 
 func (n *Node) clockChanged(how string) {
@@ -524,7 +559,7 @@ func (in *injector) filter(m *Message) (extra time.Duration, gone bool) {
 		}
 		a.hits++
 		if a.left > 0 {
-			if a.left--; a.left == 0 && len(a.held) == 0 && !(a.Kind == Delay && a.By.IsZero()) {
+			if a.left--; a.left == 0 {
 				in.unfilter(i)
 				k--
 			}
@@ -540,11 +575,15 @@ func (in *injector) filter(m *Message) (extra time.Duration, gone bool) {
 				in.hold(int(i), m)
 				return 0, true
 			}
-			extra += a.By.Fixed
+			extra = plus(extra, a.By.Fixed)
 		case Duplicate:
-			in.w.carry(m, extra)
+			second := in.w.messages.get()
+			*second = *m
+			in.w.inFlight++
+			in.w.carry(second, PointExtra, extra)
 		case Reorder: // slow enough that the next overtakes it
-			extra += in.w.cfg.LatencyMax + in.w.cfg.LatencyMax - in.w.cfg.LatencyMin + time.Nanosecond
+			c := &in.w.cfg
+			extra = plus(extra, plus(c.LatencyMax, c.LatencyMax-c.LatencyMin+time.Nanosecond))
 		}
 	}
 	return extra, false
@@ -552,9 +591,10 @@ func (in *injector) filter(m *Message) (extra time.Duration, gone bool) {
 
 // drop loses one message as a proxy between two machines would: the
 // connection itself lives, and a FIN still travels.
-func (in *injector) drop(m *Message) {
-	in.w.emit(Event{Kind: EventLost, Proc: m.From.id, Peer: m.To.id, Place: m.Place, Msg: m.ID})
-}
+func (in *injector) drop(m *Message) { in.w.gone(m) }
+
+// plus adds lengths of time that are not negative, saturating.
+func plus(a, b time.Duration) time.Duration { return time.Duration(clock.Time(a).Add(b)) }
 
 // hitsMessage reports whether a message fault applies to a message.
 func (a *armedFault) hitsMessage(m *Message) bool {
@@ -617,7 +657,11 @@ func (w *World) LastFaultAt() clock.Time { return w.faults.lastChange }
 type FaultReport struct {
 	Index int  // in the plan, from 0
 	Fired bool // its trigger came
-	Idle  bool // it struck, but there was nothing to hit: no message, no connection, no task
+	Idle  bool // it struck, but there was nothing to hit: no message, no connection, no task, no process that was up
+
+	// Struck and Healed bound the time in which it was in force; Healed is
+	// clock.Never for a fault that had not ended by the end of the run.
+	Struck, Healed clock.Time
 }
 
 // FaultReports tells for each fault of the plan what became of it.
@@ -625,12 +669,13 @@ func (w *World) FaultReports() []FaultReport {
 	var out []FaultReport
 	for i := range w.faults.armed {
 		a := &w.faults.armed[i]
-		r := FaultReport{Index: i, Fired: a.state != waiting}
+		r := FaultReport{Index: i, Fired: a.state != waiting, Idle: a.idle, Struck: a.struck, Healed: clock.Never}
+		if a.state == over {
+			r.Healed = a.healed
+		}
 		switch a.Kind {
 		case DropRequest, DropReply, Delay, Duplicate, Reorder, Cut:
 			r.Idle = r.Fired && a.hits == 0
-		case Stall:
-			r.Idle = r.Fired && a.hits < 0
 		}
 		out = append(out, r)
 	}

@@ -14,7 +14,8 @@ type Node struct {
 	name  string
 	mono  clock.Clock
 	wall  clock.Clock
-	gate  gate // closed while the machine is suspended
+	rate  int64 // of both, parts per billion
+	gate  gate  // closed while the machine is suspended
 	down  bool
 	disk  Disk
 	procs []*Process
@@ -69,7 +70,7 @@ type Process struct {
 
 	incarnation uint32
 	steps       int32
-	ops         [phaseCount]opCounter
+	ops         [][phaseCount]int32 // by section: operations of each phase so far
 	sends       int32
 	watchers    []int32 // faults that wait for a place here
 	inbox       []*Message
@@ -79,18 +80,15 @@ type Process struct {
 // ProcID numbers the processes of a world in the order of their creation.
 type ProcID int32
 
-// opCounter numbers the operations of one phase within one section. The
-// numbers go on when tasks come and go or the process starts again, so that
-// no place happens twice.
-type opCounter struct{ section, n int32 }
-
+// nextOp numbers the operations of each phase of each section. The numbers go
+// on when tasks of several sections take turns, when a section comes back and
+// when the process starts again, so that no place happens twice.
 func (p *Process) nextOp(section int32, phase Phase) int32 {
-	c := &p.ops[phase]
-	if section != c.section {
-		c.section, c.n = section, 0
+	for int(section) >= len(p.ops) {
+		p.ops = append(p.ops, [phaseCount]int32{})
 	}
-	c.n++
-	return c.n
+	p.ops[section][phase]++
+	return p.ops[section][phase]
 }
 
 // AddClient adds a process whose program is main. The run lasts until every
@@ -150,6 +148,7 @@ func (p *Process) start() {
 	p.down, p.node.down = false, false
 	p.w.emit(Event{Kind: EventStarted, Proc: p.id, Peer: -1})
 	if p.handler != nil {
+		p.w.serving = p
 		p.handler.Start(p)
 		p.w.changed(p, nil)
 		return
@@ -172,6 +171,7 @@ func (p *Process) crash(vanish bool) {
 	w := p.w
 	p.down = true
 	p.incarnation++
+	w.discard(p.gate.held)
 	p.gate = gate{}
 	p.inbox, p.receiver = nil, nil
 	for _, t := range p.tasks {
@@ -193,6 +193,24 @@ func (p *Process) crash(vanish bool) {
 	p.conns = p.conns[:0]
 	if w.cfg.Observer != nil {
 		w.cfg.Observer.Crashed(p)
+	}
+}
+
+// discard loses the messages among events that will not be handled.
+func (w *World) discard(held []event) {
+	for i := range held {
+		if held[i].kind == evArrive {
+			w.gone(held[i].msg)
+		}
+	}
+}
+
+// stayDown takes back a restart that was on its way.
+func (p *Process) stayDown() {
+	p.incarnation++
+	if p.restarting {
+		p.restarting = false
+		p.w.foreground--
 	}
 }
 
@@ -224,7 +242,7 @@ func (n *Node) thaw() {
 	}
 	behind := n.behind
 	n.behind = nil
-	for _, m := range behind {
-		n.w.retransmit(m)
+	for _, m := range behind { // what a suspended machine missed is sent again
+		n.w.carry(m, PointExtra, 0)
 	}
 }

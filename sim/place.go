@@ -69,8 +69,8 @@ func (p Point) String() string { return pointNames[p] }
 type Place struct {
 	Proc    ProcID
 	Section int32 // counted from 1; 0 outside sections
-	Phase   Phase
 	Op      int32 // counted from 1 in its phase and section
+	Phase   Phase
 	Point   Point
 }
 
@@ -155,9 +155,6 @@ func ParsePlace(s string) (PlacePattern, error) {
 			kind, p.Op = atOp, n
 		case isPhase && (!numbered || Phase(phase) >= PhaseRequest):
 			kind, p.Phase = atPhase, Phase(phase)
-			if numbered {
-				p.Op = n
-			}
 		case isPoint && !numbered:
 			kind, p.Point = atPoint, Point(point)
 		default:
@@ -168,6 +165,9 @@ func ParsePlace(s string) (PlacePattern, error) {
 			return PlacePattern{}, fmt.Errorf("place %q: %q stands out of order; the order is process/section#N/phase/op#N/point", s, part)
 		}
 		last = kind
+		if kind == atPhase && numbered { // request#7 names its operation too
+			last, p.Op = atOp, n
+		}
 	}
 	return p, nil
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"locklab/clock"
 )
 
 // Plan is a list of faults and of choices that do not follow the seed. The
@@ -163,14 +165,13 @@ func ParseMilestone(s string) (Milestone, error) {
 	}
 	words := strings.Fields(s)
 	if len(words) == 3 && words[0] == "lock" {
-		for kind, verb := range map[MilestoneKind]string{Granted: "grants", Expired: "expires", Released: "releases"} {
-			if words[1] == verb {
-				return Milestone{Kind: kind, Who: words[2], N: 1}, nil
-			}
+		kind, ok := parseName([]string{Granted: "grants", Expired: "expires", Released: "releases"}, words[1])
+		if !ok {
+			return fail()
 		}
-		return fail()
+		return Milestone{Kind: MilestoneKind(kind), Who: words[2], N: 1}, nil
 	}
-	if len(words) < 3 || !strings.HasSuffix(words[0], "'s") {
+	if len(words) < 3 || !strings.HasSuffix(words[0], "'s") || words[0] == "'s" {
 		return fail()
 	}
 	n, ok := parseName(ordinals, words[1])
@@ -212,9 +213,13 @@ func (s Span) String() string {
 	if s.Num == s.Den {
 		return s.Param
 	}
-	f := new(big.Rat).SetFrac64(s.Num, s.Den).FloatString(9)
+	f := new(big.Rat).SetFrac64(s.Num, s.Den).FloatString(factorMax)
 	return strings.TrimSuffix(strings.TrimRight(f, "0"), ".") + "*" + s.Param
 }
+
+// factorMax is how long a written factor may be, so that its parts fit an
+// int64 and String can write it out exactly.
+const factorMax = 12
 
 // ParseSpan reads "9.2s", "-3ms", "ttl" or "1.5*ttl". It does not check that
 // the parameter exists; Resolve does.
@@ -236,7 +241,7 @@ func ParseSpan(s string) (Span, error) {
 		return Span{}, bad
 	}
 	r, ok := new(big.Rat).SetString(factor)
-	if !ok || len(factor) > 12 || strings.ContainsAny(factor, "/eEpPxX_") {
+	if !ok || len(factor) > factorMax || strings.Trim(factor, "+-.0123456789") != "" {
 		return Span{}, bad
 	}
 	return Span{Num: r.Num().Int64(), Den: r.Denom().Int64(), Param: param}, nil
@@ -269,6 +274,9 @@ func (p Plan) Resolve(params func(string) (time.Duration, bool)) (Plan, error) {
 			d, err := s.Resolve(params)
 			if err != nil {
 				return Plan{}, &FaultError{Index: i, Err: err}
+			}
+			if d == 0 && s.Param != "" { // it would count as left out: for ever, or never
+				return Plan{}, &FaultError{Index: i, Err: fmt.Errorf("%s is no time at all here; the shortest is 1ns", s)}
 			}
 			*s = Span{Fixed: d}
 		}
@@ -356,6 +364,12 @@ func (f *Fault) Validate() error {
 			return bad(s.field, "%s must not be negative, got %s", s.field, s.span)
 		}
 	}
+	if err := f.Trigger.validate(); err != nil {
+		return err
+	}
+	if f.Until.Kind != MilestoneNone && f.Until.N < 1 {
+		return bad("until", "a happening is counted from 1, got %d", f.Until.N)
+	}
 	bounded := !f.For.IsZero() || f.Until.Kind != MilestoneNone
 	switch f.Kind {
 	case ClockStep, ClockOffset:
@@ -363,8 +377,8 @@ func (f *Fault) Validate() error {
 			return bad("by", "%s needs by: how far, for example 12s or -3s", f.Kind)
 		}
 	case ClockRate:
-		if f.Rate <= -1_000_000_000 || f.Rate == 0 {
-			return bad("rate", "clock-rate needs rate in parts per billion, above -1000000000 and not 0, got %d", f.Rate)
+		if f.Rate < clock.RateMin || f.Rate > clock.RateMax || f.Rate == 0 {
+			return bad("rate", "clock-rate needs rate in parts per billion, from %d to %d and not 0, got %d", clock.RateMin, clock.RateMax, f.Rate)
 		}
 	case RestoreSnapshot:
 		if f.By.Fixed < 0 || f.By.Num < 0 || f.By.IsZero() {
@@ -392,6 +406,71 @@ func (f *Fault) Validate() error {
 		if w.value != "" && !strings.Contains(" "+w.allowed+" ", " "+w.value+" ") {
 			return bad(w.field, "%s is %s, got %q", w.field, strings.ReplaceAll(w.allowed, " ", " or "), w.value)
 		}
+	}
+	return nil
+}
+
+// FaultSummary describes one word of the plan vocabulary.
+type FaultSummary struct {
+	Name    string
+	On      string // what it strikes
+	Summary string // one line
+}
+
+// FaultSummaries lists the plan vocabulary in its documented order.
+func FaultSummaries() []FaultSummary {
+	about := [faultKindCount]struct{ on, summary string }{
+		Pause:           {"a process", "nothing in it runs; its kernel accepts bytes, and its clocks run on"},
+		Stall:           {"a task", "only this task stops, like a starved renewer: client-1.renewer"},
+		Freeze:          {"a node", "the machine is suspended, kernel and all; monotonic: runs|stops, wall: right|behind"},
+		Crash:           {"a process or node", "memory is lost; mode: process|node, restart: after so long"},
+		ClockStep:       {"a node", "its wall clock jumps by so much"},
+		ClockRate:       {"a node", "its clocks run fast or slow by rate, in parts per billion"},
+		ClockOffset:     {"a node", "its wall clock is wrong by so much, for a while or from the start"},
+		DropRequest:     {"a link", "a message is lost on its way: client-1->storage"},
+		DropReply:       {"a link", "the reply is lost: it took effect, and the caller never learns"},
+		Delay:           {"a link", "a message comes by so much later, or is held for so long or until something happens"},
+		Duplicate:       {"a link", "a datagram arrives twice"},
+		Reorder:         {"a link", "a datagram is overtaken by later ones"},
+		Partition:       {"nodes", "messages between on and from are stopped; mode: drop|hold, one_way"},
+		Cut:             {"a link", "its connections end; mode: reset (both sides learn) or silent (nobody does)"},
+		FsyncStall:      {"a node", "no fsync on its disk completes"},
+		LoseUnsynced:    {"a node", "what its disk had not fsynced is gone, but perhaps for a part of it"},
+		RestoreSnapshot: {"a node", "an operator puts back the disk of so long ago and restarts the servers"},
+	}
+	var out []FaultSummary
+	for k := Pause; k < faultKindCount; k++ {
+		out = append(out, FaultSummary{Name: k.String(), On: about[k].on, Summary: about[k].summary})
+	}
+	return out
+}
+
+// validate checks that at most one form is used, and used rightly.
+func (t *Trigger) validate() error {
+	bad := func(field, format string, args ...any) error {
+		return &FaultError{Field: field, Err: fmt.Errorf(format, args...)}
+	}
+	var forms []string
+	for _, form := range []struct {
+		field string
+		set   bool
+	}{
+		{"at", !t.At.IsZero()}, {"before", !t.Before.IsZero()}, {"after", !t.After.IsZero() || t.When.Kind != MilestoneNone},
+		{"step", t.Step != Step{}},
+	} {
+		if form.set {
+			forms = append(forms, form.field)
+		}
+	}
+	switch {
+	case len(forms) > 1:
+		return bad(forms[1], "a fault has one trigger, not both %s", strings.Join(forms, " and "))
+	case !t.After.IsZero() && t.When.Kind != MilestoneNone:
+		return bad("after", "a fault has one trigger: a place or a happening, not both")
+	case t.When.Kind >= milestoneCount || t.When.Kind != MilestoneNone && t.When.N < 1:
+		return bad("after", "a happening is counted from 1, got %d", t.When.N)
+	case t.Step != Step{} && (t.Step.N < 1 || t.Step.Proc == ""):
+		return bad("step", "a step is a process and a number from 1, got %s#%d", t.Step.Proc, t.Step.N)
 	}
 	return nil
 }

@@ -26,38 +26,50 @@ type Handler interface {
 func (w *World) handleMessage(m *Message) {
 	p := m.To
 	if p.handler == nil {
-		w.emit(Event{Kind: EventArrive, Proc: p.id, Peer: m.From.id, Place: m.Place, Msg: m.ID, A: int64(m.Op)})
+		w.inFlight--
+		w.emitArrive(m)
 		p.receive(m)
 		return
 	}
-	if m.handled.Op == 0 {
+	if m.handled == 0 {
 		p.steps++
-		m.handled = Place{Proc: p.id, Phase: PhaseRequest, Op: p.nextOp(0, PhaseRequest), Point: PointApply}
-		w.atPlace(p, m.handled)
+		m.handled = p.nextOp(0, PhaseRequest)
+		w.atPlace(p, m.handledAt())
 		if p.down {
-			w.lose(m)
+			w.gone(m)
 			return
 		}
-		if p.closedGate().keep(event{kind: evArrive, msg: m, gen: 1}) {
+		if g := p.closedGate(); g != nil {
+			g.keep(&event{kind: evArrive, msg: m, accepted: true})
 			return
 		}
 	}
-	w.emit(Event{Kind: EventArrive, Proc: p.id, Peer: m.From.id, Place: m.Place, Msg: m.ID, A: int64(m.Op)})
+	w.inFlight--
+	w.emitArrive(m)
+	w.serving = p
 	p.handler.Request(p, m)
 	w.changed(p, m)
 	if len(p.watchers) > 0 {
-		w.faults.left(p, m.handled, false)
+		w.faults.left(p, m.handledAt(), true)
 	}
+}
+
+// handledAt is the place at which a server handles a message.
+func (m *Message) handledAt() Place {
+	return Place{Proc: m.To.id, Phase: PhaseRequest, Op: m.handled, Point: PointApply}
 }
 
 // fireTimer runs a server's timer.
 func (w *World) fireTimer(p *Process, id uint64) {
 	w.emit(Event{Kind: EventTimer, Proc: p.id, Peer: -1, A: int64(id)})
+	w.serving = p
 	p.handler.Timer(p, id)
 	w.changed(p, nil)
 }
 
+// changed follows whatever a handler did.
 func (w *World) changed(p *Process, cause *Message) {
+	w.serving = nil
 	if w.cfg.Observer != nil {
 		w.cfg.Observer.ServerChanged(p, cause)
 	}
@@ -87,6 +99,9 @@ func (p *Process) Reply(m *Message, body Payload) {
 // Send sends a datagram to another process: it may be lost, and later ones may
 // overtake it.
 func (p *Process) Send(to *Process, body Payload) {
+	if p.down {
+		return
+	}
 	p.sends++
 	p.w.sendDatagram(p, to, body, Place{Proc: p.id, Phase: PhaseSend, Op: p.sends}, 0)
 }
@@ -114,14 +129,20 @@ func (p *Process) Wall() clock.Reading { return p.node.wall.Read(p.w.now) }
 
 // TimerIn calls Timer(id) after d by the monotonic clock. A crash forgets it.
 func (p *Process) TimerIn(d time.Duration, id uint64) {
-	e := p.schedule(evTimer, onMonotonic, p.Mono().Add(d))
-	e.id, e.gen = id, p.incarnation
+	p.timer(onMonotonic, p.Mono().Add(d), id)
 }
 
 // TimerAtWall calls Timer(id) as soon as the wall clock shows at or later. A
 // crash forgets it.
 func (p *Process) TimerAtWall(at clock.Reading, id uint64) {
-	e := p.schedule(evTimer, onWall, at)
+	p.timer(onWall, at, id)
+}
+
+func (p *Process) timer(on clockKind, deadline clock.Reading, id uint64) {
+	if p.down {
+		return
+	}
+	e := p.schedule(evTimer, on, deadline)
 	e.id, e.gen = id, p.incarnation
 }
 
@@ -156,6 +177,9 @@ func (t *Task) Recv(timeout time.Duration) *Message {
 		p.receiver = t
 		if timeout > 0 {
 			t.sleep(timeout)
+			if len(p.inbox) > 0 {
+				t.w.queue.bury()
+			}
 		} else {
 			t.park()
 		}

@@ -74,7 +74,7 @@ func (c *carrier) run() {
 		}
 	}()
 	t.body(t)
-	t.leave(false)
+	t.leave(true)
 }
 
 // newTask makes a task that begins at the present time, behind what is already
@@ -89,9 +89,11 @@ func (w *World) newTask(p *Process, name string, body func(*Task)) *Task {
 
 // wake makes a parked task go on, through the queue.
 func (w *World) wake(t *Task) {
-	e := w.queue.push(w.now)
-	e.kind, e.task, e.proc, e.gen = evWake, t, t.proc, t.gen
+	*w.queue.push(w.now) = t.wakeUp()
 }
+
+// wakeUp is the event that ends the task's present wait.
+func (t *Task) wakeUp() event { return event{kind: evWake, task: t, proc: t.proc, gen: t.gen} }
 
 // resume lets a task run until its next effect that waits.
 func (w *World) resume(t *Task) {
@@ -183,28 +185,33 @@ func (t *Task) effect() Place {
 		panic(killed)
 	}
 	t.leave(false)
+	t.standStill()
 	t.proc.steps++
 	p := Place{Proc: t.proc.id, Section: t.section, Phase: t.phase, Op: t.proc.nextOp(t.section, t.phase), Point: PointBefore}
 	t.w.atPlace(t.proc, p)
-	for {
-		if t.dying {
-			panic(killed)
-		}
-		g := t.closedGate()
-		if g == nil {
-			break
-		}
-		g.held = append(g.held, event{kind: evWake, task: t, proc: t.proc, gen: t.gen})
-		t.park()
-	}
+	t.standStill()
 	t.last = p
 	return p
+}
+
+// standStill waits while the task is stopped, and unwinds it if it was killed.
+func (t *Task) standStill() {
+	for !t.dying {
+		g := t.closedGate()
+		if g == nil {
+			return
+		}
+		e := t.wakeUp()
+		g.keep(&e)
+		t.park()
+	}
+	panic(killed)
 }
 
 // leave lets the faults strike that wait for the end of the latest effect, or
 // of its phase.
 func (t *Task) leave(phaseEnds bool) {
-	if t.last.Proc == t.proc.id && t.last.Op > 0 && len(t.proc.watchers) > 0 {
+	if t.last.Op > 0 && len(t.proc.watchers) > 0 && !t.dying {
 		t.w.faults.left(t.proc, t.last, phaseEnds)
 	}
 }
@@ -243,14 +250,18 @@ func (t *Task) Wall() clock.Reading { return t.readClock(onWall) }
 func (t *Task) readClock(kind clockKind) clock.Reading {
 	p := t.effect()
 	r := t.proc.node.clockOf(kind).Read(t.w.now)
-	t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, A: int64(r)})
+	if t.w.tracing() {
+		t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, A: int64(r)})
+	}
 	return r
 }
 
 // Sleep waits for d by the node's monotonic clock. A negative d is 0.
 func (t *Task) Sleep(d time.Duration) {
 	p := t.effect()
-	t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, A: int64(d)})
+	if t.w.tracing() {
+		t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, A: int64(d)})
+	}
 	t.sleep(max(d, 0))
 }
 
@@ -265,7 +276,9 @@ func (t *Task) Choose(point Point, lo, hi int64) int64 {
 	p := t.effect()
 	p.Point = point
 	v := t.w.choose(p, lo, hi)
-	t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, A: v})
+	if t.w.tracing() {
+		t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, A: v})
+	}
 	return v
 }
 
@@ -279,12 +292,14 @@ func (t *Task) Spawn(name string, phase Phase, body func(*Task)) *Task {
 	p := t.effect()
 	child := t.w.newTask(t.proc, t.proc.name+"."+name, body)
 	child.section, child.phase, child.Op = t.section, phase, t.Op
-	t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, Body: Text("spawn " + child.name)})
+	if t.w.tracing() {
+		t.w.emit(Event{Kind: EventEffect, Proc: p.Proc, Peer: -1, Place: p, Body: Text("spawn " + child.name)})
+	}
 	return child
 }
 
-// Kill ends another task of the same process. Killing a finished task, or
-// itself, does nothing.
+// Kill ends another task of the same process. Killing a finished task, itself
+// or a task of another process does nothing.
 func (t *Task) Kill(other *Task) {
 	t.effect()
 	if other != t && other.proc == t.proc {

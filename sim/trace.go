@@ -86,6 +86,10 @@ type Event struct {
 	Msg   uint32 // number of the message, 0 for none
 	A     int64
 	Body  Payload // nil for none
+
+	// What the process's clocks showed. Only in recorded traces, and not part
+	// of the hash: it follows from the rest.
+	Mono, Wall clock.Reading
 }
 
 // digest feeds the canonical encoding of the event into d.
@@ -131,6 +135,9 @@ func (w *World) emit(e Event) {
 	e.At = w.now
 	e.digest(&w.trace.digest)
 	if w.trace.mode == TraceRecord {
+		if e.Proc >= 0 {
+			e.Mono, e.Wall = w.procs[e.Proc].node.LocalClocks(w.now)
+		}
 		w.trace.events = append(w.trace.events, e)
 	}
 }

@@ -87,10 +87,11 @@ type World struct {
 	calls    slab[Call]
 
 	running    *Task
-	condemned  []*Task // killed, not yet unwound
+	serving    *Process // whose handler is at work
+	condemned  []*Task  // killed, not yet unwound
 	carriers   []*carrier
 	foreground int // clients' main tasks that have not finished
-	inFlight   int // messages that will still arrive by themselves
+	inFlight   int // messages sent that are neither handled nor lost
 	events     int64
 	failure    *Failure
 	started    bool
@@ -132,7 +133,7 @@ func (w *World) Reset(cfg Config) {
 	}
 	w.chooser = cfg.Plan.Override(w.chooser)
 	w.now, w.events, w.failure, w.started = 0, 0, nil, false
-	w.foreground, w.inFlight = 0, 0
+	w.foreground, w.inFlight, w.serving = 0, 0, nil
 	w.queue.reset()
 	w.net.Reset()
 	w.trace.reset(cfg.Trace)
@@ -153,6 +154,7 @@ func (w *World) Close() {
 }
 
 func (w *World) killAll() {
+	w.running = nil // a task that left by runtime.Goexit took the loop with it
 	for _, t := range w.tasks {
 		w.condemn(t)
 	}
@@ -172,12 +174,20 @@ func (w *World) Failure() *Failure { return w.failure }
 func (w *World) Processes() []*Process { return w.procs }
 
 // Run starts every process and runs until an end. It may be called once after
-// each Reset. The error is a mistake in the plan.
-func (w *World) Run() (EndReason, error) {
+// each Reset. The error is a mistake in the plan. A panic in a program ends
+// the run and becomes its Failure; runtime.Goexit in a program (t.FailNow) goes
+// on through Run and ends its caller.
+func (w *World) Run() (reason EndReason, err error) {
 	if w.started {
 		return 0, fmt.Errorf("sim: Run called twice; Reset the world first")
 	}
 	w.started = true
+	defer func() {
+		if r := recover(); r != nil {
+			w.fail(w.atWork(), r)
+			reason, err = EndPanic, nil
+		}
+	}()
 	if err := w.faults.arm(w, w.cfg.Plan); err != nil {
 		return 0, err
 	}
@@ -197,7 +207,7 @@ func (w *World) loop() EndReason {
 		if w.failure != nil {
 			return EndPanic
 		}
-		if w.foreground == 0 && w.inFlight == 0 {
+		if w.foreground == 0 && (w.inFlight == 0 || w.inFlight == w.stuck()) {
 			return EndDone
 		}
 		if len(w.queue.heap) == 0 {
@@ -211,10 +221,28 @@ func (w *World) loop() EndReason {
 			return EndBudget
 		}
 		w.events++
-		var e event
-		w.now, e = w.queue.pop()
-		w.handle(e)
+		e := w.queue.pop()
+		w.now = e.at
+		w.handle(w.queue.event(e))
+		w.queue.release(e)
 	}
+}
+
+// stuck counts the messages that nothing will ever set free: those that a
+// fault without an end holds.
+func (w *World) stuck() int {
+	n := w.faults.stuck()
+	for _, p := range w.procs {
+		if p.gate.endless == 0 {
+			continue
+		}
+		for i := range p.gate.held {
+			if p.gate.held[i].kind == evArrive {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // idleEnd tells a deadlock from clients that a fault stopped for ever.
@@ -231,14 +259,14 @@ func (w *World) idleEnd(horizon clock.Time) EndReason {
 // handle does what an event says. Everything that a program would notice goes
 // through the gates of its node, its process and its task: what finds one
 // closed waits there, in order.
-func (w *World) handle(e event) {
+func (w *World) handle(e *event) {
 	switch e.kind {
 	case evWake:
 		if t := e.task; !t.done && t.gen == e.gen && !t.closedGate().keep(e) {
 			w.resume(t)
 		}
 	case evTimeout:
-		if !e.call.done && !e.proc.closedGate().keep(e) {
+		if !e.stale() && !e.proc.closedGate().keep(e) {
 			w.timeout(e.call)
 		}
 	case evArrive:
@@ -247,16 +275,12 @@ func (w *World) handle(e event) {
 		if e.proc.incarnation == e.gen && !e.proc.closedGate().keep(e) {
 			w.fireTimer(e.proc, e.id)
 		}
-	case evFsync:
-		if e.proc.incarnation == e.gen && !e.proc.closedGate().keep(e) {
-			w.fsyncDone(e)
-		}
 	case evFault:
-		w.faults.strike(int(e.side))
+		w.faults.strike(int(e.id))
 	case evFaultEnd:
-		w.faults.end(int(e.side))
+		w.faults.end(int(e.id))
 	case evRestart:
-		if e.proc.down && e.proc.incarnation == e.gen {
+		if e.proc.down && e.proc.incarnation == e.gen && !e.proc.node.gate.ifClosed().keep(e) {
 			e.proc.start()
 		}
 	case evKeepalive:
@@ -266,11 +290,13 @@ func (w *World) handle(e event) {
 			w.closeSide(c, int(e.side))
 		}
 	case evClosed:
-		if !e.proc.closedGate().keep(e) {
-			w.noticeClosed(e.conn, int(e.side))
+		if e.proc.incarnation == e.gen && !e.proc.closedGate().keep(e) {
+			w.noticeClosed(e.conn, int(e.side), ErrReset)
 		}
 	}
-	w.reap()
+	if len(w.condemned) > 0 {
+		w.reap()
+	}
 }
 
 // fail ends the run with a program's panic.
@@ -280,18 +306,35 @@ func (w *World) fail(task string, value any) {
 	}
 }
 
+// atWork names the program that the loop is executing outside any task.
+func (w *World) atWork() string {
+	if w.serving != nil {
+		return w.serving.name
+	}
+	return "the kernel, the chooser or the observer"
+}
+
 // gate stops what wants to reach a program. Several faults may close it.
 type gate struct {
-	closed int
-	held   []event
+	closed  int
+	endless int // how many of those that closed it will never open it
+	held    []event
+}
+
+// ifClosed returns the gate, or nil if it is open.
+func (g *gate) ifClosed() *gate {
+	if g.closed > 0 {
+		return g
+	}
+	return nil
 }
 
 // keep holds the event if there is a closed gate, and reports whether it did.
-func (g *gate) keep(e event) bool {
+func (g *gate) keep(e *event) bool {
 	if g == nil {
 		return false
 	}
-	g.held = append(g.held, e)
+	g.held = append(g.held, *e)
 	return true
 }
 
@@ -303,11 +346,11 @@ func (w *World) open(g *gate) {
 	}
 	held := g.held
 	g.held = nil
-	for i, e := range held {
+	for i := range held {
 		if g.closed > 0 { // closed again by what was delivered
 			g.held = append(g.held, held[i:]...)
 			return
 		}
-		w.handle(e)
+		w.handle(&held[i])
 	}
 }

@@ -1,0 +1,294 @@
+package scenarios
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"locklab/sim"
+)
+
+const goodScenario = `
+name: kleppmann/example
+title: "An example: all of it"
+story: |
+  One sentence.
+  Another.
+source: https://example.org/article
+design: redis/lua-release
+resource: [plain, fenced]
+clients: 2
+sections: 1
+workload: write
+stuck_after: 45s
+params:
+  ttl: 8s
+  checks_validity: true
+plan:
+  - fault: pause
+    on: client-1
+    before: client-1/section#1/write
+    until: client-2's first accepted write
+    at_most: 60s
+  - {fault: partition, on: [client-1], from: [redis-4, redis-5], at: 0s, for: 1.5*ttl, mode: drop}
+  - fault: clock-rate
+    on: redis-1
+    after: lock grants client-1
+    rate: -0.5%
+  - fault: crash
+    on: redis-1
+    step: client-1#17
+    restart: after 2s
+  - fault: delay
+    on: client-1 -> storage
+    after: client-2's first release
+    by: ttl
+witnesses:
+  - client-1 was paused past its ttl while it held the lock
+expect:
+  - design: redis/*
+    verdict: two-writers
+    lock: overlap
+    why: because
+  - resource: [fenced, "*-reads"]
+    verdict: fenced
+questions: [Why?, Why not?]
+`
+
+func TestLoadReadsEverything(t *testing.T) {
+	s, err := Load([]byte(goodScenario), "example.yaml")
+	require.NoError(t, err)
+	params := DefaultParams()
+	params.Clients, params.Sections, params.Workload, params.StuckAfter = 2, 1, Write, 45*time.Second
+	params.TTL, params.ChecksValidity = 8*time.Second, true
+	require.Equal(t, &Scenario{
+		Name: "kleppmann/example", Title: "An example: all of it", Story: "One sentence.\nAnother.",
+		Source:  []string{"https://example.org/article"},
+		Designs: []string{"redis/lua-release"}, Resources: []string{"plain", "fenced"},
+		Params: params,
+		Plan: sim.Plan{Faults: []sim.Fault{
+			{
+				Kind: sim.Pause, On: []string{"client-1"},
+				Trigger: sim.Trigger{Before: sim.PlacePattern{Proc: "client-1", Section: 1, Phase: sim.PhaseWrite}},
+				Until:   sim.Milestone{Kind: sim.AcceptedWrite, Who: "client-2", N: 1}, AtMost: sim.Exactly(time.Minute),
+			},
+			{
+				Kind: sim.Partition, On: []string{"client-1"}, From: []string{"redis-4", "redis-5"},
+				For: sim.Span{Num: 3, Den: 2, Param: "ttl"}, Mode: "drop",
+			},
+			{
+				Kind: sim.ClockRate, On: []string{"redis-1"}, Rate: -5_000_000,
+				Trigger: sim.Trigger{When: sim.Milestone{Kind: sim.Granted, Who: "client-1", N: 1}},
+			},
+			{
+				Kind: sim.Crash, On: []string{"redis-1"}, Restart: sim.Exactly(2 * time.Second),
+				Trigger: sim.Trigger{Step: sim.Step{Proc: "client-1", N: 17}},
+			},
+			{
+				Kind: sim.Delay, On: []string{"client-1->storage"}, By: sim.Span{Num: 1, Den: 1, Param: "ttl"},
+				Trigger: sim.Trigger{When: sim.Milestone{Kind: sim.Released, Who: "client-2", N: 1}},
+			},
+		}},
+		Witnesses: []Witness{{"client-1 was paused past its ttl while it held the lock", Pos{"example.yaml", 37, 5}}},
+		Expect: []Expectation{
+			{Designs: []string{"redis/*"}, Verdict: "two-writers", Lock: "overlap", Why: "because", Pos: Pos{"example.yaml", 39, 5}},
+			{Resources: []string{"fenced", "*-reads"}, Verdict: "fenced", Pos: Pos{"example.yaml", 43, 5}},
+		},
+		Questions: []string{"Why?", "Why not?"},
+	}, s)
+}
+
+func TestLoadNamesAScenarioAfterItsFile(t *testing.T) {
+	s, err := Load([]byte("\ufeffplan: []\r\ntitle: x\r\n"), "/home/me/mine.yaml")
+	require.NoError(t, err)
+	require.Equal(t, "mine", s.Name)
+	require.Equal(t, DefaultParams(), s.Params)
+}
+
+// badScenarios are mistakes and the one line that each is answered with. Where
+// it ends in ... the rest lists a vocabulary that belongs to sim.
+var badScenarios = []struct{ yaml, want string }{
+	// Not a scenario at all.
+	{"", `1:1: the file is empty; write at least name: and plan:`},
+	{"# nothing\n", `1:1: the file is empty; write at least name: and plan:`},
+	{"just words\n", `1:1: a scenario is written as key: value lines, got a text`},
+	{"- a\n- b\n", `1:1: a scenario is written as key: value lines, got a list`},
+	{"name: [a\n", `1:7: this is not YAML that can be read: sequence end token ']' not found; check indentation, quotes and brackets`},
+	{"name: a: b\n", `1:7: this is not YAML that can be read: mapping value is not allowed in this context; check indentation, quotes and brackets`},
+	{"name: a\n---\nname: b\n", `2:1: a second document begins here; write one a file`},
+	{"name: \xff\n", `1:1: the file is not UTF-8 text`},
+	{"name: a\ntitle: b\x00c\n", `2:9: a control character; write it as an escape in double quotes`},
+	{strings.Repeat("#", fileMax+1), `1:1: the file has 262145 bytes; allowed are 262144`},
+	{"story: |\n" + strings.Repeat("\n", 2000), `1:1: the file has 2002 lines, 2001 of them blank; allowed are 10000 and 1000`},
+
+	// YAML that scenarios have no use for.
+	{"name: &n a\n", `1:7: anchors, aliases and merge keys (& * <<) are not read; write the value out, or quote a text that begins with &`},
+	{"design: *\n", `1:9: anchors, aliases and merge keys (& * <<) are not read; write the value out, or quote a text that begins with *`},
+	{"<<: {name: a}\n", `1:1: anchors, aliases and merge keys (& * <<) are not read; write the value out, or quote a text that begins with <<`},
+	{"name: !!str a\n", `1:7: tags such as !!str are not read; leave it out`},
+	{"? name\n: a\n", `1:1: keys marked with ? are not read; write key: value`},
+	{"%YAML 1.2\n---\nname: a\n", `1:1: directives are not read; leave the line out`},
+	{"source: " + strings.Repeat("[", 30), `1:29: nested deeper than 20 levels; a scenario needs three`},
+	{"source:\n  " + strings.Repeat("- ", 30), `2:43: nested deeper than 20 levels; a scenario needs three`},
+
+	// Keys and types.
+	{"name: a\ntitel: b\n", `2:1: unknown key in a scenario "titel"; did you mean "title"?`},
+	{"name: a\nname: b\n", `2:1: name stands twice in a scenario; the first is in line 1`},
+	{"name: Gc Pause\n", `1:7: cannot read "Gc Pause"; a name is lower-case words with - and /, such as redis/lua-release`},
+	{"title: 12\n", `1:8: want a text, got a number; put a text that looks like one in quotes`},
+	{"title: [a]\n", `1:8: want a text, got a list; put a text that looks like one in quotes`},
+	{"title:\n", `1:8: want a text, got nothing; write one or leave the key out`},
+	{"title: ''\n", `1:8: want a text, got an empty one; write one or leave the key out`},
+	{"source: {a: b}\n", `1:9: want a text, got a mapping; put a text that looks like one in quotes`},
+	{"witnesses: a\n", `1:12: want a list, each item of which is a witness, got a text`},
+	{"questions: [a, [b]]\n", `1:16: want a text, got a list; put a text that looks like one in quotes`},
+
+	// Parameters.
+	{"clients: 0\n", `1:10: clients: 0 is out of range; allowed is 1 to 1000`},
+	{"clients: two\n", `1:10: clients: cannot read "two" as a whole number; allowed is 1 to 1000`},
+	{"clients: [2]\n", `1:10: want a single value, got a list; write just one`},
+	{"workload: apend\n", `1:11: workload: unknown workload "apend"; did you mean "append"?`},
+	{"params:\n  clients: 2\n", `2:12: clients does not belong under params; move it to the top level`},
+	{"params:\n  tll: 3s\n", `2:3: unknown key in params "tll"; did you mean "ttl"?`},
+	{"params:\n  ttl: 0s\n", `2:8: ttl: 0s is out of range; allowed is 1ms to 1000h`},
+	{"params:\n  ttl: 30\n", `2:8: ttl: cannot read "30" as a duration; write it like 30s or 500ms`},
+	{"params:\n  latency_min: 1s\n", `2:16: latency_min: 1s is above latency_max, which is 2ms`},
+	{"params:\n  latency_max: 1us\n", `1:1: latency_min: 500µs is above latency_max, which is 1µs`},
+	{"clients: 1000\nsections: 1000\n", `2:11: sections: 1000 clients with 1000 sections each are 1000000 sections; allowed are 100000 in all`},
+	{"params: 3\n", `1:9: params is written as key: value lines, got a number`},
+
+	// Expectations.
+	{"expect:\n  - design: none\n", `2:5: an expectation needs a verdict: two-writers, lost-update, stuck, fenced, safe, vacuous`},
+	{"expect:\n  - verdict: two-writer\n", `2:14: unknown verdict "two-writer"; did you mean "two-writers"?`},
+	{"expect:\n  - {verdict: safe, lock: hold}\n", `2:27: unknown lock answer "hold"; known are broken, overlap, kept`},
+	{"expect:\n  - verdict: safe\n    design: redis/[a]\n", `3:13: cannot read "redis/[a]"; a pattern is a name such as redis/lua-release, or redis/* for all of them`},
+	{"expect: [safe]\n", `1:10: an expectation is written as key: value lines, got a text`},
+
+	// Faults.
+	{"plan: pause\n", `1:7: want a list, each item of which is a fault, got a text`},
+	{"plan:\n  - on: client-1\n", `2:5: this needs fault: which one, such as fault: pause`},
+	{"plan:\n  - fualt: pause\n", `2:5: unknown key in a fault "fualt"; did you mean "fault"?`},
+	{"plan:\n  - fault: puase\n", `2:12: unknown fault "puase"; did you mean "pause"?`},
+	{"plan:\n  - fault: pause\n", `2:5: pause needs on: whom it strikes`},
+	{"plan:\n  - fault: pause\n    on: [client-1, client-2]\n", `3:9: pause strikes one at a time; write one fault for each of client-1, client-2`},
+	{"plan:\n  - fault: pause\n    on: client 1\n", `3:9: cannot read the name "client 1"; write it like client-1, redis-4, client-1.renewer or client-1->storage`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    on: client-2\n", `4:5: on stands twice in a fault; the first is in line 3`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    until: client-2's first accepted write\n",
+		`4:12: until needs at_most: how long to wait if it never happens`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    until: client-2's first writ\n    at_most: 1s\n",
+		`4:12: cannot read the moment "client-2's first writ"; write it like "lock grants client-1" or "client-2's first accepted write" (known: ...`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: 3\n", `4:10: cannot read the duration "3"; write it like 9.2s or 1.5*ttl`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: 1.5*tll\n", `4:10: for: unknown duration "tll"; did you mean "ttl"?`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: .12345678901*ttl\n", `4:10: the factor of ".12345678901*ttl" is too fine; write at most nine digits after the point`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: 99999999*ttl\n", `4:10: for: 99999999*ttl is too long; at most 1000h`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: 0s\n", `4:10: for is no time at all; write a length such as 2s or 1.5*ttl, or leave it out`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: -1s\n", `4:10: for must not be negative, got -1s`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    rate: 5\n", `4:11: pause takes no rate; beside on and the trigger it takes: for until at_most`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    before: client-1/section#1/wirte\n",
+		`4:13: place "client-1/section#1/wirte": unknown part "wirte"; after the process come section#N, a phase (acquire, ...`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    at: 3s\n    before: client-1/work\n",
+		`5:13: a fault strikes once, so at and before exclude each other; write two faults`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    at: -3s\n", `4:9: at must not be negative, got -3s`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    after: lock gives client-1\n",
+		`4:12: cannot read the moment "lock gives client-1"; write it like "lock grants client-1" or "client-2's first accepted write" (known: ...`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    step: client-1\n",
+		`4:11: cannot read the step "client-1"; write the process and the number of its effect, like client-1#17`},
+	{"plan:\n  - fault: clock-rate\n    on: redis-1\n    rate: fast\n",
+		`4:11: cannot read the rate "fast"; write parts per billion like 5000000, or a percentage like 0.5%`},
+	{"plan:\n  - fault: clock-rate\n    on: redis-1\n    rate: -100%\n",
+		`4:11: clock-rate needs rate in parts per billion, from ...`},
+	{"plan:\n  - fault: clock-step\n    on: redis-1\n", `2:5: clock-step needs by: how far, for example 12s or -3s`},
+	{"plan:\n  - fault: crash\n    on: redis-1\n    restart: soon\n", `4:14: restart: unknown duration "soon"; known are stagger, ttl, work, think, retry, retry_jitter, wait, renew, drift, latency_min, latency_max, call_timeout, stuck_after, horizon`},
+	{"plan:\n  - fault: crash\n    on: redis-1\n    restart: 0s\n", `4:14: restart needs some time, such as after 2s; or write never`},
+	{"plan:\n  - fault: partition\n    on: a\n    mode: hodl\n", `4:11: mode is drop or hold, got "hodl"`},
+	{"plan:\n  - fault: partition\n    on: a\n    one_way: maybe\n", `4:14: unknown answer "maybe"; known are true, false`},
+	{"plan:\n  - fault: delay\n    on: a\n    by: 1s\n    count: 0\n", `5:12: cannot read the count "0"; it is a whole number from 1`},
+	{"plan:\n" + strings.Repeat("  - {fault: pause, on: a}\n", faultsMax+1), `1002:5: a plan has at most 1000 faults`},
+}
+
+func TestLoadAnswersMistakesInOneLine(t *testing.T) {
+	for _, c := range badScenarios {
+		_, err := Load([]byte(c.yaml), "bad.yaml")
+		require.Error(t, err, "%.200s", c.yaml)
+		got := err.Error()
+		if begin, open := strings.CutSuffix(c.want, "..."); open && len(got) > len("bad.yaml:"+begin) {
+			got = got[:len("bad.yaml:"+begin)] + "..."
+		}
+		require.Equal(t, "bad.yaml:"+c.want, got, "%.200s", c.yaml)
+		require.ErrorAs(t, err, new(*InputError))
+	}
+}
+
+func TestLoadIsQuickOnHostileInput(t *testing.T) {
+	for name, text := range map[string]string{
+		"brackets": strings.Repeat("[", fileMax),
+		"braces":   strings.Repeat("{", fileMax),
+		"dashes":   strings.Repeat("- ", fileMax/2),
+		"colons":   strings.Repeat(": ", fileMax/2),
+		"keys":     "params:\n" + strings.Repeat("  ttl: 1s\n", lineMax-2),
+		"commas":   "[" + strings.Repeat("a,", fileMax/2-2) + "]",
+		"pairs":    "{" + strings.Repeat("a: b,", fileMax/5-2) + "}",
+		"stairs":   stairs(),
+		"blank":    "story: |\n" + strings.Repeat("\n", blankMax-2),
+		"scalar":   "name: " + strings.Repeat("x", fileMax-6),
+		"quoted":   `title: "` + strings.Repeat(`\n`, fileMax/2-5) + `"`,
+	} {
+		start := time.Now()
+		_, err := Load([]byte(text), "bad.yaml")
+		require.Less(t, time.Since(start), 5*time.Second, name)
+		if err != nil {
+			requireOneLine(t, err)
+		}
+	}
+}
+
+// stairs is a file of block mappings, each inside the one before.
+func stairs() string {
+	var b strings.Builder
+	for depth := 0; b.Len() < fileMax-2000; depth++ {
+		b.WriteString(strings.Repeat(" ", depth) + "a:\n")
+	}
+	return b.String()
+}
+
+func requireOneLine(t *testing.T, err error) {
+	t.Helper()
+	var input *InputError
+	require.True(t, errors.As(err, &input), "%T: %v", err, err)
+	require.NotContains(t, err.Error(), "\n")
+	require.Positive(t, input.Pos.Line)
+	require.Positive(t, input.Pos.Column)
+	require.NotEmpty(t, input.What)
+	require.Less(t, len(err.Error()), 600)
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add([]byte(goodScenario))
+	for _, c := range badScenarios {
+		if len(c.yaml) < 2000 {
+			f.Add([]byte(c.yaml))
+		}
+	}
+	// Inputs that have made this YAML parser panic.
+	for _, s := range []string{"0::", "{? {? \n", "&{0", "*-0", ">\n>", "10.:\n", "a: |0#\n", "{{},<<}", "\"\\0\\\r\n", "- !\n- &"} {
+		f.Add([]byte(s))
+		f.Add([]byte(goodScenario + s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Load(data, "fuzz.yaml")
+		if err != nil {
+			requireOneLine(t, err)
+			return
+		}
+		require.NoError(t, s.Params.Validate())
+		_, err = s.Plan.Resolve(s.Params.Spans)
+		require.NoError(t, err)
+		// Whatever was read can be written and read again as the same.
+		again, err := Load(MarshalPlan(s.Plan), "fuzz.yaml")
+		require.NoError(t, err, "%s", MarshalPlan(s.Plan))
+		require.Equal(t, normal(s.Plan), normal(again.Plan))
+	})
+}

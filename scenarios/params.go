@@ -1,0 +1,337 @@
+package scenarios
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Params are the numbers of a run: how many clients do what for how long, and
+// how the network treats them. The zero Params is not usable; begin with
+// DefaultParams.
+type Params struct {
+	Clients  int      // clients that want the lock; 1 to 1000
+	Sections int      // critical sections of each client; 1 to 10000
+	Writes   int      // writes in one section; 1 to 100
+	Workload Workload // what a section does to the protected data
+	// Stagger makes client n start (n-1)*Stagger after client 1.
+	Stagger time.Duration
+
+	TTL         time.Duration // how long a lease lives without renewal
+	Work        time.Duration // between a section's read and its first write
+	Think       time.Duration // between two sections of a client
+	Retry       time.Duration // before a refused acquire is tried again
+	RetryJitter time.Duration // at most so much more, drawn anew each time
+	Wait        time.Duration // give an acquire up after so long; 0: never
+	Renew       time.Duration // between two renewals; 0: TTL/3, where the design renews
+
+	ChecksValidity bool          // the client tests its deadline before each write
+	Drift          time.Duration // allowance for clock drift that the design declares; 0: the design's own
+
+	LatencyMin  time.Duration // one way
+	LatencyMax  time.Duration // one way, at least LatencyMin
+	CallTimeout time.Duration // after which a call's outcome is unknown
+
+	TokenStart int64 // the first fencing token handed out
+
+	StuckAfter time.Duration // without a grant for so long, a run is stuck; 0: 3*TTL
+	Horizon    time.Duration // virtual time after which a run is ended
+}
+
+// Workload is what a critical section does to the protected data.
+type Workload string
+
+// The workloads. With an increment a lost update shows in the final value.
+const (
+	Increment Workload = "increment" // read a counter, write it plus one
+	Write     Workload = "write"     // write without reading
+	Append    Workload = "append"    // append to a list
+)
+
+func workloadNames() []string { return []string{string(Increment), string(Write), string(Append)} }
+
+// totalSectionsMax bounds the work of one run.
+const totalSectionsMax = 100_000
+
+// DefaultParams returns the documented defaults.
+func DefaultParams() Params {
+	return Params{
+		Clients: 3, Sections: 3, Writes: 1, Workload: Increment,
+		TTL: 10 * time.Second, Work: time.Second, Think: 500 * time.Millisecond,
+		Retry: 200 * time.Millisecond, RetryJitter: 100 * time.Millisecond,
+		LatencyMin: 500 * time.Microsecond, LatencyMax: 2 * time.Millisecond, CallTimeout: time.Second,
+		TokenStart: 1, Horizon: 10 * time.Minute,
+	}
+}
+
+// RenewEvery returns Renew, or TTL/3 where it was left at 0.
+func (p *Params) RenewEvery() time.Duration {
+	if p.Renew == 0 {
+		return p.TTL / 3
+	}
+	return p.Renew
+}
+
+// StuckBound returns StuckAfter, or 3*TTL where it was left at 0.
+func (p *Params) StuckBound() time.Duration {
+	if p.StuckAfter == 0 {
+		return 3 * p.TTL
+	}
+	return p.StuckAfter
+}
+
+// Spans finds the duration parameter that a plan names, as sim.Span.Resolve
+// asks for it: 1.5*ttl. A renew or stuck_after of 0 counts as what it stands
+// for.
+func (p *Params) Spans(name string) (time.Duration, bool) {
+	switch name {
+	case "renew":
+		return p.RenewEvery(), true
+	case "stuck_after":
+		return p.StuckBound(), true
+	}
+	for _, q := range parameters() {
+		if q.Name == name && q.length != nil {
+			return *q.length(p), true
+		}
+	}
+	return 0, false
+}
+
+// Parameter describes one parameter, for --set, for YAML and for help.
+type Parameter struct {
+	Name    string // as --set and YAML spell it
+	Meaning string // one line
+	Unit    string // duration, number, yes or no, word
+	Range   string // what is allowed, for people
+
+	get    func(*Params) string
+	set    func(*Params, string) error
+	length func(*Params) *time.Duration // nil where it is no duration
+}
+
+// Get returns the parameter's value as --set and YAML would write it.
+func (q *Parameter) Get(p *Params) string { return q.get(p) }
+
+// Parameters lists all parameters in their documented order.
+func Parameters() []Parameter { return parameters() }
+
+// durationMax bounds every duration, so that sums and small multiples of them
+// stay far from the end of int64.
+const durationMax = 1000 * time.Hour
+
+func parameters() []Parameter {
+	const (
+		none  = time.Duration(0)
+		least = time.Nanosecond
+		// Redis counts leases in milliseconds, and none of the others finer.
+		lease = time.Millisecond
+	)
+	return []Parameter{
+		number("clients", "clients that want the lock", 1, 1000, func(p *Params) *int { return &p.Clients }),
+		number("sections", "critical sections of each client", 1, 10_000, func(p *Params) *int { return &p.Sections }),
+		number("writes", "writes in one section", 1, 100, func(p *Params) *int { return &p.Writes }),
+		word("workload", "what a section does to the protected data", workloadNames(), func(p *Params) *Workload { return &p.Workload }),
+		duration("stagger", "client n starts (n-1)*stagger after client 1", none, func(p *Params) *time.Duration { return &p.Stagger }),
+		duration("ttl", "how long a lease lives without renewal", lease, func(p *Params) *time.Duration { return &p.TTL }),
+		duration("work", "between a section's read and its first write", none, func(p *Params) *time.Duration { return &p.Work }),
+		duration("think", "between two sections of a client", none, func(p *Params) *time.Duration { return &p.Think }),
+		duration("retry", "before a refused acquire is tried again", least, func(p *Params) *time.Duration { return &p.Retry }),
+		duration("retry_jitter", "at most so much is added to retry, drawn anew each time", none, func(p *Params) *time.Duration { return &p.RetryJitter }),
+		duration("wait", "an acquire is given up after so long; 0s: never", none, func(p *Params) *time.Duration { return &p.Wait }),
+		duration("renew", "between two renewals, where the design renews; 0s: ttl/3", none, func(p *Params) *time.Duration { return &p.Renew }),
+		yesNo("checks_validity", "the client tests its deadline before each write", func(p *Params) *bool { return &p.ChecksValidity }),
+		duration("drift", "the design's allowance for clock drift; 0s: what it declares", none, func(p *Params) *time.Duration { return &p.Drift }),
+		duration("latency_min", "shortest latency of a message, one way", none, func(p *Params) *time.Duration { return &p.LatencyMin }),
+		duration("latency_max", "longest latency of a message, one way", none, func(p *Params) *time.Duration { return &p.LatencyMax }),
+		duration("call_timeout", "after which the outcome of a call is unknown", least, func(p *Params) *time.Duration { return &p.CallTimeout }),
+		number("token_start", "the first fencing token handed out", 1, 1_000_000_000, func(p *Params) *int64 { return &p.TokenStart }),
+		duration("stuck_after", "without a grant for so long a run is stuck; 0s: 3*ttl", none, func(p *Params) *time.Duration { return &p.StuckAfter }),
+		duration("horizon", "virtual time after which a run is ended", least, func(p *Params) *time.Duration { return &p.Horizon }),
+	}
+}
+
+func duration(name, meaning string, min time.Duration, at func(*Params) *time.Duration) Parameter {
+	allowed := fmt.Sprintf("%s to %s", min, plainHours(durationMax))
+	return Parameter{
+		Name: name, Meaning: meaning, Unit: "duration", Range: allowed, length: at,
+		get: func(p *Params) string { return at(p).String() },
+		set: func(p *Params, text string) error {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				return fmt.Errorf("cannot read %q as a duration; write it like 30s or 500ms", text)
+			}
+			if d < min || d > durationMax {
+				return fmt.Errorf("%s is out of range; allowed is %s", d, allowed)
+			}
+			*at(p) = d
+			return nil
+		},
+	}
+}
+
+func plainHours(d time.Duration) string { return strings.TrimSuffix(d.String(), "0m0s") }
+
+func number[N int | int64](name, meaning string, min, max N, at func(*Params) *N) Parameter {
+	allowed := fmt.Sprintf("%d to %d", min, max)
+	return Parameter{
+		Name: name, Meaning: meaning, Unit: "number", Range: allowed,
+		get: func(p *Params) string { return strconv.FormatInt(int64(*at(p)), 10) },
+		set: func(p *Params, text string) error {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return fmt.Errorf("cannot read %q as a whole number; allowed is %s", text, allowed)
+			}
+			if n < int64(min) || n > int64(max) {
+				return fmt.Errorf("%d is out of range; allowed is %s", n, allowed)
+			}
+			*at(p) = N(n)
+			return nil
+		},
+	}
+}
+
+func yesNo(name, meaning string, at func(*Params) *bool) Parameter {
+	return Parameter{
+		Name: name, Meaning: meaning, Unit: "yes or no", Range: "true or false",
+		get: func(p *Params) string { return strconv.FormatBool(*at(p)) },
+		set: func(p *Params, text string) error {
+			if text != "true" && text != "false" {
+				return fmt.Errorf("cannot read %q; write true or false", text)
+			}
+			*at(p) = text == "true"
+			return nil
+		},
+	}
+}
+
+func word(name, meaning string, known []string, at func(*Params) *Workload) Parameter {
+	return Parameter{
+		Name: name, Meaning: meaning, Unit: "word", Range: strings.Join(known, ", "),
+		get: func(p *Params) string { return string(*at(p)) },
+		set: func(p *Params, text string) error {
+			for _, k := range known {
+				if k == text {
+					*at(p) = Workload(text)
+					return nil
+				}
+			}
+			return errors.New(unknown(name, text, known))
+		},
+	}
+}
+
+// ParamError is a mistake in one parameter.
+type ParamError struct {
+	Name string // the parameter as it was written
+	Err  error
+}
+
+// Error names the parameter and says what would be right.
+func (e *ParamError) Error() string { return e.Name + ": " + e.Err.Error() }
+
+// Unwrap returns the mistake itself.
+func (e *ParamError) Unwrap() error { return e.Err }
+
+// Set gives the parameter called name the value that text spells. The error is
+// one line; p is then unchanged.
+func (p *Params) Set(name, text string) error {
+	list := parameters()
+	for _, q := range list {
+		if q.Name == name {
+			if err := q.set(p, text); err != nil {
+				return &ParamError{Name: name, Err: err}
+			}
+			return nil
+		}
+	}
+	names := make([]string, len(list))
+	for i, q := range list {
+		names[i] = q.Name
+	}
+	return errors.New(unknown("parameter", name, names))
+}
+
+// Validate checks every parameter's range and what they must keep among
+// themselves. The error is a *ParamError of one line.
+func (p *Params) Validate() error {
+	scratch := *p
+	for _, q := range parameters() {
+		if err := q.set(&scratch, q.get(p)); err != nil {
+			return &ParamError{Name: q.Name, Err: err}
+		}
+	}
+	if p.LatencyMin > p.LatencyMax {
+		return &ParamError{Name: "latency_min", Err: fmt.Errorf("%s is above latency_max, which is %s", p.LatencyMin, p.LatencyMax)}
+	}
+	if p.Clients*p.Sections > totalSectionsMax {
+		return &ParamError{Name: "sections", Err: fmt.Errorf("%d clients with %d sections each are %d sections; allowed are %d in all",
+			p.Clients, p.Sections, p.Clients*p.Sections, totalSectionsMax)}
+	}
+	return nil
+}
+
+// Setting is one name=value of --set.
+type Setting struct{ Name, Value string }
+
+// ParseSet reads "ttl=30s,work=2s" and checks every name and value, though not
+// what they must keep among themselves: Apply does, when the others are known.
+func ParseSet(text string) ([]Setting, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	var out []Setting
+	scratch, seen := DefaultParams(), map[string]bool{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, ok := strings.Cut(part, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("cannot read the setting %q; write it like ttl=30s,work=2s", part)
+		}
+		if seen[name] {
+			return nil, &ParamError{Name: name, Err: errors.New("is set twice; leave one out")}
+		}
+		seen[name] = true
+		if err := scratch.Set(name, value); err != nil {
+			return nil, err
+		}
+		out = append(out, Setting{name, value})
+	}
+	return out, nil
+}
+
+// Apply sets what the settings say and validates the whole. After an error p
+// is unchanged.
+func (p *Params) Apply(settings []Setting) error {
+	next := *p
+	for _, s := range settings {
+		if err := next.Set(s.Name, s.Value); err != nil {
+			return err
+		}
+	}
+	if err := next.Validate(); err != nil {
+		return err
+	}
+	*p = next
+	return nil
+}
+
+// Changed lists the parameters that differ from the defaults, in their
+// documented order.
+func (p *Params) Changed() []Setting {
+	def := DefaultParams()
+	return p.Differing(&def)
+}
+
+// Differing lists the parameters that differ from those of another set.
+func (p *Params) Differing(base *Params) []Setting {
+	var out []Setting
+	for _, q := range parameters() {
+		if v := q.get(p); v != q.get(base) {
+			out = append(out, Setting{q.Name, v})
+		}
+	}
+	return out
+}

@@ -1,0 +1,96 @@
+package scenarios
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestDefaultParamsAreValid(t *testing.T) {
+	p := DefaultParams()
+	require.NoError(t, p.Validate())
+	require.Empty(t, p.Changed())
+}
+
+func TestParametersAreDocumentedAndReadBack(t *testing.T) {
+	seen := map[string]bool{}
+	p := DefaultParams()
+	for _, q := range Parameters() {
+		require.False(t, seen[q.Name], q.Name)
+		seen[q.Name] = true
+		require.NotEmpty(t, q.Meaning, q.Name)
+		require.NotEmpty(t, q.Range, q.Name)
+		require.NoError(t, p.Set(q.Name, q.Get(&p)), q.Name)
+	}
+	require.Equal(t, DefaultParams(), p)
+}
+
+func TestSetSaysWhatWouldBeRight(t *testing.T) {
+	for _, c := range []struct{ name, value, want string }{
+		{"tll", "3s", `unknown parameter "tll"; did you mean "ttl"?`},
+		{"ttl", "0s", `ttl: 0s is out of range; allowed is 1ms to 1000h`},
+		{"ttl", "-3s", `ttl: -3s is out of range; allowed is 1ms to 1000h`},
+		{"ttl", "1001h", `ttl: 1001h0m0s is out of range; allowed is 1ms to 1000h`},
+		{"work", "5", `work: cannot read "5" as a duration; write it like 30s or 500ms`},
+		{"clients", "0", `clients: 0 is out of range; allowed is 1 to 1000`},
+		{"clients", "many", `clients: cannot read "many" as a whole number; allowed is 1 to 1000`},
+		{"sections", "10001", `sections: 10001 is out of range; allowed is 1 to 10000`},
+		{"checks_validity", "yes", `checks_validity: cannot read "yes"; write true or false`},
+		{"workload", "incremet", `workload: unknown workload "incremet"; did you mean "increment"?`},
+		{"token_start", "0", `token_start: 0 is out of range; allowed is 1 to 1000000000`},
+	} {
+		p := DefaultParams()
+		require.EqualError(t, p.Set(c.name, c.value), c.want)
+		require.Equal(t, DefaultParams(), p, "a refused value must change nothing")
+	}
+}
+
+func TestParseSet(t *testing.T) {
+	settings, err := ParseSet("ttl=30s, work=2s,checks_validity=true")
+	require.NoError(t, err)
+	p := DefaultParams()
+	require.NoError(t, p.Apply(settings))
+	require.Equal(t, 30*time.Second, p.TTL)
+	require.Equal(t, 2*time.Second, p.Work)
+	require.Equal(t, []Setting{{"ttl", "30s"}, {"work", "2s"}, {"checks_validity", "true"}}, p.Changed())
+
+	settings, err = ParseSet("")
+	require.NoError(t, err)
+	require.Empty(t, settings)
+
+	for text, want := range map[string]string{
+		"ttl":           `cannot read the setting "ttl"; write it like ttl=30s,work=2s`,
+		"ttl=":          `cannot read the setting "ttl="; write it like ttl=30s,work=2s`,
+		"ttl=3s,":       `cannot read the setting ""; write it like ttl=30s,work=2s`,
+		"ttl=3s,ttl=4s": `ttl: is set twice; leave one out`,
+		"retri=1s":      `unknown parameter "retri"; did you mean "retry"?`,
+	} {
+		_, err := ParseSet(text)
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestApplyChecksTheWhole(t *testing.T) {
+	p := DefaultParams()
+	require.EqualError(t, p.Apply([]Setting{{"latency_min", "3ms"}}), "latency_min: 3ms is above latency_max, which is 2ms")
+	require.EqualError(t, p.Apply([]Setting{{"clients", "1000"}, {"sections", "1000"}}),
+		"sections: 1000 clients with 1000 sections each are 1000000 sections; allowed are 100000 in all")
+	require.Equal(t, DefaultParams(), p)
+	require.NoError(t, p.Apply([]Setting{{"latency_min", "3ms"}, {"latency_max", "3ms"}}))
+}
+
+func TestSpansResolveWhatZeroStandsFor(t *testing.T) {
+	p := DefaultParams()
+	for name, want := range map[string]time.Duration{
+		"ttl": 10 * time.Second, "renew": 10 * time.Second / 3, "stuck_after": 30 * time.Second, "wait": 0,
+	} {
+		got, ok := p.Spans(name)
+		require.True(t, ok, name)
+		require.Equal(t, want, got, name)
+	}
+	for _, name := range []string{"clients", "checks_validity", "", "nonsense"} {
+		_, ok := p.Spans(name)
+		require.False(t, ok, name)
+	}
+}

@@ -1,0 +1,94 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"locklab/sim"
+)
+
+// Scenario is a named story: an adversary, a workload, and what is expected of
+// each design. Its written form is one YAML file.
+type Scenario struct {
+	Name  string // kleppmann/gc-pause
+	Title string // one line
+	Story string // a few sentences
+	// Source says what the scenario reproduces: articles, papers, issues.
+	Source []string
+
+	// Designs and Resources are run when none are asked for; none of them
+	// leaves the choice to the caller.
+	Designs   []string
+	Resources []string
+
+	Params    Params
+	Plan      sim.Plan
+	Witnesses []Witness
+	Expect    []Expectation
+	Questions []string // for a class
+}
+
+// Witness is a sentence about the adversary that must have come true for the
+// run to mean anything. The runner knows the vocabulary.
+type Witness struct {
+	Text string
+	Pos  Pos
+}
+
+// Expected returns the first row that speaks about a design under a resource,
+// or nil.
+func (s *Scenario) Expected(design, resource string) *Expectation {
+	for i := range s.Expect {
+		if s.Expect[i].Matches(design, resource) {
+			return &s.Expect[i]
+		}
+	}
+	return nil
+}
+
+// Pos is a point in a YAML file; line and column count from 1, columns in
+// characters.
+type Pos struct {
+	File         string
+	Line, Column int
+}
+
+// String returns file:line:column.
+func (p Pos) String() string { return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Column) }
+
+// Errorf returns a user's mistake at this point as one line. The text says
+// what is wrong and what would be right.
+func (p Pos) Errorf(format string, args ...any) error {
+	return &InputError{Pos: p, What: oneLine(fmt.Sprintf(format, args...))}
+}
+
+// InputError is a user's mistake in a file.
+type InputError struct {
+	Pos  Pos
+	What string // what is wrong, what would be right
+}
+
+// Error returns file:line:column: what.
+func (e *InputError) Error() string { return e.Pos.String() + ": " + e.What }
+
+// messageMax keeps a message readable that quotes an endless word, in bytes.
+const messageMax = 500
+
+// oneLine makes a message fit for a terminal's line.
+func oneLine(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return ' '
+		}
+		return r
+	}, s)
+	if len(s) <= messageMax {
+		return s
+	}
+	cut := messageMax
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "..."
+}

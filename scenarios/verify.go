@@ -1,0 +1,171 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"locklab/models"
+	"locklab/sim"
+)
+
+// Mismatch is a run that did not repeat: the place where its two traces part.
+type Mismatch struct {
+	Case   Case
+	Seed   uint64
+	Hashes [2]uint64
+	Event  int // number of the first event that differs, from 0
+	First  string
+	Second string
+}
+
+// Error describes the mismatch and its first differing event.
+func (m *Mismatch) Error() string {
+	return fmt.Sprintf("%s with %s on %s, seed %d: trace hash %016x, then %016x; they part at event %d: first %q, then %q",
+		m.Case.name(), m.Case.Design.Name, m.Case.Resource.Name, m.Seed, m.Hashes[0], m.Hashes[1], m.Event, m.First, m.Second)
+}
+
+func (c *Case) name() string {
+	if c.Scenario == nil {
+		return "the plan"
+	}
+	return c.Scenario.Name
+}
+
+// verifyWorkers is the GOMAXPROCS of the second run.
+const verifyWorkers = 8
+
+// Verify runs every case twice with a seed, first one after the other at
+// GOMAXPROCS 1, then many at once at GOMAXPROCS 8, and compares the trace
+// hashes. It returns the hash of each case; the error is a *Mismatch if a run
+// did not repeat, the context's when it ended first. done, if not nil, is called after each run.
+func Verify(ctx context.Context, cases []Case, seed uint64, done func()) ([]uint64, error) {
+	before := runtime.GOMAXPROCS(1)
+	defer runtime.GOMAXPROCS(before)
+	first := make([]uint64, len(cases))
+	for i := range cases {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		h, err := hashOf(cases[i], seed)
+		if err != nil {
+			return nil, err
+		}
+		first[i] = h
+		if done != nil {
+			done()
+		}
+	}
+	runtime.GOMAXPROCS(verifyWorkers)
+	second, err := hashesAtOnce(ctx, cases, seed, done)
+	if err != nil {
+		return nil, err
+	}
+	for i := range cases {
+		if first[i] != second[i] {
+			return nil, part(cases[i], seed, [2]uint64{first[i], second[i]})
+		}
+	}
+	return first, nil
+}
+
+// hashOf runs one case in a world of its own.
+func hashOf(c Case, seed uint64) (uint64, error) {
+	r, err := NewRunner(c)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	res, err := r.Run(seed, sim.TraceHash)
+	if err != nil {
+		return 0, err
+	}
+	return res.Hash, nil
+}
+
+// hashesAtOnce runs the cases on several workers.
+func hashesAtOnce(ctx context.Context, cases []Case, seed uint64, done func()) ([]uint64, error) {
+	hashes, errs := make([]uint64, len(cases)), make([]error, len(cases))
+	work := make(chan int)
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	for range verifyWorkers {
+		wg.Go(func() {
+			for i := range work {
+				hashes[i], errs[i] = hashOf(cases[i], seed)
+				if done != nil {
+					mu.Lock()
+					done()
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for i := range cases {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- i
+	}
+	close(work)
+	wg.Wait()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return hashes, nil
+}
+
+// part runs a case twice more with everything recorded and finds where the
+// traces part. They may not part again: then only the hashes are told.
+func part(c Case, seed uint64, hashes [2]uint64) *Mismatch {
+	m := &Mismatch{Case: c, Seed: seed, Hashes: hashes, Event: -1}
+	var lines [2][]string
+	for i := range lines {
+		r, err := NewRunner(c)
+		if err != nil {
+			return m
+		}
+		res, err := r.Run(seed, sim.TraceRecord)
+		if err == nil {
+			for _, e := range res.Trace {
+				lines[i] = append(lines[i], res.World.Describe(e))
+			}
+		}
+		r.Close()
+	}
+	for i := range max(len(lines[0]), len(lines[1])) {
+		a, b := lineAt(lines[0], i), lineAt(lines[1], i)
+		if a != b {
+			m.Event, m.First, m.Second = i, a, b
+			break
+		}
+	}
+	return m
+}
+
+func lineAt(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(the trace has ended)"
+}
+
+// Cases lists every sensible pairing of the given designs and resources in a
+// scenario: pairs that cannot work together are left out.
+func Cases(s *Scenario, designs []*models.Design, resources []*models.ResourceKind) []Case {
+	var out []Case
+	for _, d := range designs {
+		for _, r := range resources {
+			if d.Serves(r) == nil {
+				out = append(out, Case{Scenario: s, Design: d, Resource: r, Params: s.Params, Plan: s.Plan})
+			}
+		}
+	}
+	return out
+}
