@@ -75,17 +75,17 @@ func (e explainer) about(a *Op) string {
 	case Phantom:
 		return fmt.Sprintf("%s was told at %s that it holds the lock, which the lock service never granted", e.who(a), at)
 	case ForeignRelease:
-		return fmt.Sprintf("%s of %s at %s touched somebody else's lock", a.Kind, e.who(a), at)
+		return fmt.Sprintf("%s at %s touched somebody else's lock", e.deed(a), at)
 	case SpuriousLoss:
 		return fmt.Sprintf("%s lost the lock at %s (%s) although its promise had not run out and it lived", e.who(a), at, a.End)
 	case LostUpdate:
-		return fmt.Sprintf("%s of %s%s at %s fits no sequential order of the sections", a.Kind, e.who(a), e.data(a), seconds(e.effect(a)))
+		return fmt.Sprintf("%s at %s fits no sequential order of the sections", e.deed(a), seconds(e.effect(a)))
 	case DoubleApply:
-		return fmt.Sprintf("%s by %s%s took effect more than once", a.Kind, e.who(a), e.data(a))
+		return fmt.Sprintf("%s took effect more than once", e.deed(a))
 	case WriteLost:
-		return fmt.Sprintf("%s by %s%s at %s was acknowledged, and at the end it is gone", a.Kind, e.who(a), e.data(a), seconds(e.effect(a)))
+		return fmt.Sprintf("%s at %s was acknowledged, and at the end it is gone", e.deed(a), seconds(e.effect(a)))
 	case SelfRejected:
-		return fmt.Sprintf("%s of %s was refused at %s although no later tenure had been granted, and its section was never completed", a.Kind, e.who(a), at)
+		return fmt.Sprintf("%s was refused at %s although no later tenure had been granted, and its section was never completed", e.deed(a), at)
 	case Stuck:
 		return fmt.Sprintf("nobody obtained the lock for at least %s from %s, although %s was willing and no live holder was working", e.h.StuckAfter, at, e.name(a.Client))
 	}
@@ -101,13 +101,13 @@ func (e explainer) aboutBoth(a, b *Op) string {
 	case LeaseBroken:
 		return fmt.Sprintf("the lock passed from %s to %s at %s, before the promise to %s had run out", e.who(a), e.who(b), at, e.name(a.Client))
 	case ForeignRelease:
-		return fmt.Sprintf("%s of %s at %s touched the lock of %s", a.Kind, e.who(a), at, e.who(b))
+		return fmt.Sprintf("%s at %s touched the lock of %s", e.deed(a), at, e.who(b))
 	case TokenOrder:
 		return fmt.Sprintf("%s was granted the lock at %s with a token that is not above that of %s", e.who(b), at, e.who(a))
 	case SpuriousLoss:
 		return fmt.Sprintf("the renewal of %s was refused at %s although its promise had not run out", e.who(a), at)
 	case RefusedLate:
-		return fmt.Sprintf("%s of %s%s was refused at %s, after %s had been granted the lock at %s", a.Kind, e.who(a), e.data(a), at, e.who(b), seconds(e.grant(b)))
+		return fmt.Sprintf("%s was refused at %s, after %s had been granted the lock at %s", e.deed(a), at, e.who(b), seconds(e.grant(b)))
 	case StaleWrite:
 		return fmt.Sprintf("%s, after %s", e.did(b), e.had(a))
 	case TwoWriters:
@@ -135,6 +135,14 @@ func (e explainer) lostUpdate(a, b *Op) string {
 		return fmt.Sprintf("%s, from a read of %d that no sequential order explains", e.did(b), a.Seen)
 	}
 	return fmt.Sprintf("%s, which does not follow from its own %s: somebody wrote into its section", e.did(b), a.Kind)
+}
+
+// deed names an operation: "the write of 1 by client-1 (token 33)".
+func (e explainer) deed(op *Op) string {
+	if op.Kind.changesData() {
+		return fmt.Sprintf("the %s of %d by %s", op.Kind, op.Value, e.who(op))
+	}
+	return fmt.Sprintf("the %s by %s", op.Kind, e.who(op))
 }
 
 // did tells an operation as "client-1 (token 33) wrote 1 at 12.004s".
@@ -215,8 +223,7 @@ func (e explainer) grant(acquire *Op) clock.Time {
 	return acquire.Return.At
 }
 
-// seconds writes a true time in seconds: three decimals, more only where the
-// time has more.
+// seconds writes a true time in seconds, cut to milliseconds.
 func seconds(t clock.Time) string {
 	if t == clock.Never {
 		return "never"
@@ -225,7 +232,6 @@ func seconds(t clock.Time) string {
 	if t < 0 {
 		sign, n = "-", -n
 	}
-	whole, part := n/1_000_000_000, n%1_000_000_000
-	decimals := fmt.Sprintf("%09d", part)
-	return fmt.Sprintf("%s%d.%s%ss", sign, whole, decimals[:3], strings.TrimRight(decimals[3:], "0"))
+	n /= 1_000_000
+	return fmt.Sprintf("%s%d.%03ds", sign, n/1000, n%1000)
 }

@@ -32,6 +32,6 @@ func Example() {
 	// Output:
 	// lock: overlap verdict: two-writers
 	// overlap: from 11.002s on client-1 (token 33) and client-2 (token 34) both believed that they held the lock
-	// stale-write: client-1 (token 33) wrote 1 at 12.004s, after client-2 (token 34) had written 2 at 11.2035s
-	// two-writers: client-1 (token 33) wrote 1 at 12.004s, after client-2 (token 34) had written 2 at 11.2035s
+	// stale-write: client-1 (token 33) wrote 1 at 12.004s, after client-2 (token 34) had written 2 at 11.203s
+	// two-writers: client-1 (token 33) wrote 1 at 12.004s, after client-2 (token 34) had written 2 at 11.203s
 }

@@ -51,10 +51,10 @@ const billion = 1_000_000_000
 
 // RateMin is the slowest rate a clock may have: it still advances, by one part
 // in a billion. (A clock that stands still is Stopped, not slow.)
-const RateMin = -billion + 1
+const RateMin int64 = -billion + 1
 
 // RateMax is the fastest rate a clock may have: a million times true time.
-const RateMax = 1_000_000 * billion
+const RateMax int64 = 1_000_000 * billion
 
 // Clock is a local clock: a straight line through one point (a true time and
 // the reading it showed then), whose slope is 1 + rate/10^9. Every change of

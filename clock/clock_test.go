@@ -26,7 +26,7 @@ func TestLiteral(t *testing.T) {
 		{"half speed rounds down", New(100, -500_000_000), 11, 105},
 		{"one part in a billion is left", New(0, RateMin), sec, 1},
 		{"and shows nothing before a whole second", New(0, RateMin), sec - 1, 0},
-		{"a million times", New(0, RateMax), 3, 3 * (RateMax/billion + 1)},
+		{"a million times", New(0, RateMax), 3, 3 * Reading(RateMax/billion+1)},
 		{"a rate below the slowest is the slowest", New(0, math.MinInt64), sec, 1},
 		{"reading before the start", New(7, 0), -3, 7},
 		{"saturates at the top", New(math.MaxInt64-5, 0), 6, math.MaxInt64},

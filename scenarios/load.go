@@ -58,6 +58,7 @@ func readScenario(root yamlNode) (*Scenario, error) {
 		{"stuck_after", params.one("stuck_after")},
 		{"expect", func(n yamlNode) error { return readExpect(n, &s.Expect) }},
 		{"questions", func(n yamlNode) error { return n.readTexts(&s.Questions) }},
+		{"answers", func(n yamlNode) error { return readAnswers(n, &s.Answers) }},
 	})
 	if err != nil {
 		return nil, err
@@ -65,11 +66,36 @@ func readScenario(root yamlNode) (*Scenario, error) {
 	if err := params.check(root.pos()); err != nil {
 		return nil, err
 	}
-	s.Plan, err = plan.finish(&s.Params)
-	if err != nil {
+	if s.Plan, err = plan.finish(&s.Params); err != nil {
+		return nil, err
+	}
+	s.faults = plan.faults
+	if err := checkWitnesses(s); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// readAnswers reads the answers that a scenario gives: all of them, so that no
+// reader has to guess.
+func readAnswers(n yamlNode, out *[]Answer) error {
+	asked := answerKeys()
+	answers := make([]Answer, len(asked))
+	keys := make([]key, len(asked))
+	for i, q := range asked {
+		answers[i].Question = q.question
+		keys[i] = key{q.key, func(n yamlNode) error { return n.readText(&answers[i].Answer) }}
+	}
+	if err := n.mapping("answers", keys); err != nil {
+		return err
+	}
+	for i, q := range asked {
+		if answers[i].Answer == "" {
+			return n.pos().Errorf("answers need %s: %s; they are %s", q.key, q.question, strings.Join(keyNames(keys), ", "))
+		}
+	}
+	*out = answers
+	return nil
 }
 
 func readWitnesses(n yamlNode, out *[]Witness) error {

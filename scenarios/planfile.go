@@ -34,7 +34,14 @@ type PlanFile struct {
 	TraceHash string // 16 hexadecimal digits
 	Verdict   string // one of Verdicts
 	Lock      string // one of LockAnswers
+
+	faults faultPositions // where the plan's faults stand, for Locate
 }
+
+// Locate turns a mistake in the file's own plan that showed only when the run
+// was set up, a *sim.FaultError, into an *InputError at the field that is
+// wrong. Any other error comes back unchanged.
+func (f *PlanFile) Locate(err error) error { return f.faults.locate(err) }
 
 // LoadPlanFile reads a plan file. Every error is an *InputError of one line.
 func LoadPlanFile(data []byte, file string) (*PlanFile, error) {
@@ -71,10 +78,10 @@ func LoadPlanFile(data []byte, file string) (*PlanFile, error) {
 	if err := params.check(root.pos()); err != nil {
 		return nil, err
 	}
-	f.Plan, err = plan.finish(&f.Params)
-	if err != nil {
+	if f.Plan, err = plan.finish(&f.Params); err != nil {
 		return nil, err
 	}
+	f.faults = plan.faults
 	return f, nil
 }
 
@@ -99,12 +106,31 @@ func readHash(n yamlNode, out *string) error {
 // only be checked when the parameters are known.
 type planReader struct {
 	plan   sim.Plan
-	faults []faultPos
+	faults faultPositions
+}
+
+// faultPositions tells where the faults of a plan stand, in the plan's order.
+type faultPositions []faultPos
+
+// locate finds the field that a *sim.FaultError is about.
+func (l faultPositions) locate(err error) error {
+	fe := (*sim.FaultError)(nil)
+	if !errors.As(err, &fe) || fe.Index < 0 || fe.Index >= len(l) {
+		return err
+	}
+	return l[fe.Index].of(fe.Field).Errorf("%s", fe.Err)
 }
 
 type faultPos struct {
 	whole  Pos
 	fields map[string]Pos
+	names  []namePos // the processes that it names, in any field
+}
+
+// namePos is a process's name where it stands in a file.
+type namePos struct {
+	name string
+	pos  Pos
 }
 
 func (f *faultPos) of(field string) Pos {
@@ -126,7 +152,8 @@ func (r *planReader) read(n yamlNode) error {
 	})
 }
 
-// finish checks the faults and the parameters that their spans name.
+// finish checks the faults, the clients that they name and the parameters that
+// their spans name.
 func (r *planReader) finish(params *Params) (sim.Plan, error) {
 	for i := range r.plan.Faults {
 		f, pos := &r.plan.Faults[i], &r.faults[i]
@@ -137,6 +164,11 @@ func (r *planReader) finish(params *Params) (sim.Plan, error) {
 			}
 			return sim.Plan{}, pos.whole.Errorf("%s", err)
 		}
+		for _, n := range pos.names {
+			if err := checkClient(n.name, params.Clients); err != nil {
+				return sim.Plan{}, n.pos.Errorf("%s", err)
+			}
+		}
 		for _, s := range faultSpans(f) {
 			if err := checkSpan(*s.span, params); err != nil {
 				return sim.Plan{}, pos.of(s.field).Errorf("%s: %s", s.field, err)
@@ -144,6 +176,30 @@ func (r *planReader) finish(params *Params) (sim.Plan, error) {
 		}
 	}
 	return r.plan, nil
+}
+
+// checkClient refuses the name of a client that there is none of. Other
+// processes are known when a run is set up.
+func checkClient(name string, clients int) error {
+	if _, ok := clientNumber(name, clients); ok || !strings.HasPrefix(name, "client-") {
+		return nil
+	}
+	err := fmt.Sprintf("no client is called %q; this has %s", name, clientNames(clients))
+	if n, ok := clientNumber(name, clientsMax); ok {
+		err += fmt.Sprintf(", and clients: %d would have it too", n+1)
+	}
+	return errors.New(err)
+}
+
+// clientNames says for people which clients there are.
+func clientNames(clients int) string {
+	switch clients {
+	case 1:
+		return "client-1 alone"
+	case 2:
+		return "client-1 and client-2"
+	}
+	return fmt.Sprintf("client-1 to client-%d", clients)
 }
 
 type namedSpan struct {
@@ -192,8 +248,8 @@ func readFault(n yamlNode) (sim.Fault, faultPos, error) {
 	}
 	keys := []key{
 		{"fault", func(n yamlNode) error { return readKind(n, &f.Kind) }},
-		{"on", func(n yamlNode) error { return readActors(n, &f.On) }},
-		{"from", func(n yamlNode) error { return readActors(n, &f.From) }},
+		{"on", func(n yamlNode) error { return readActors(n, &f.On, &pos.names) }},
+		{"from", func(n yamlNode) error { return readActors(n, &f.From, &pos.names) }},
 		{"at", when("at", func(n yamlNode, t *sim.Trigger) error { return readSpan(n, &t.At) })},
 		{"before", when("before", func(n yamlNode, t *sim.Trigger) error { return readPlace(n, &t.Before) })},
 		{"after", when("after", readAfter)},
@@ -222,6 +278,13 @@ func readFault(n yamlNode) (sim.Fault, faultPos, error) {
 	}
 	if err == nil {
 		err = checkLengths(&f, &pos)
+	}
+	t := &f.Trigger
+	for _, n := range []struct{ field, name string }{{"before", t.Before.Proc}, {"after", t.After.Proc}, {"after", t.When.Who},
+		{"step", t.Step.Proc}, {"until", f.Until.Who}} {
+		if n.name != "" {
+			pos.names = append(pos.names, namePos{n.name, pos.of(n.field)})
+		}
 	}
 	return f, pos, err
 }
@@ -272,8 +335,9 @@ func parseSpan(pos Pos, text string, out *sim.Span) error {
 	return nil
 }
 
-// readActors reads whom a fault strikes: processes, nodes, tasks and links.
-func readActors(n yamlNode, out *[]string) error {
+// readActors reads whom a fault strikes: processes, nodes, tasks and links. It
+// also notes the processes that these belong to.
+func readActors(n yamlNode, out *[]string, names *[]namePos) error {
 	return n.oneOrMore("a name", func(item yamlNode) error {
 		text, err := item.scalar()
 		if err != nil {
@@ -283,6 +347,11 @@ func readActors(n yamlNode, out *[]string) error {
 		from, to = strings.TrimSpace(from), strings.TrimSpace(to)
 		if !isActor(from) || link && !isActor(to) {
 			return item.pos().Errorf("cannot read the name %q; write it like client-1, redis-4, client-1.renewer or client-1->storage", text)
+		}
+		for _, name := range []string{from, to} {
+			if process, _, _ := strings.Cut(name, "."); process != "" {
+				*names = append(*names, namePos{process, item.pos()})
+			}
 		}
 		if link {
 			from += "->" + to

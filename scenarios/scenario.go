@@ -27,6 +27,35 @@ type Scenario struct {
 	Witnesses []Witness
 	Expect    []Expectation
 	Questions []string // for a class
+	// Answers are the scenario's answers to the five questions of answerKeys, in their order; nil for
+	// a scenario that gives none.
+	Answers []Answer
+
+	faults faultPositions // where the plan's faults stand, for Locate
+}
+
+// Locate turns a mistake in the scenario's own plan that showed only when a run
+// was set up, a *sim.FaultError, into an *InputError at the field that is
+// wrong. Any other error comes back unchanged.
+func (s *Scenario) Locate(err error) error { return s.faults.locate(err) }
+
+// Answer is what a scenario says about one of the things that everybody who
+// designs a lock must have an answer to.
+type Answer struct {
+	Question string // Who owns the lock?
+	Answer   string // a sentence or two
+}
+
+// answerKeys are the YAML keys of a scenario's answers and the questions that
+// they answer, in their documented order.
+func answerKeys() []struct{ key, question string } {
+	return []struct{ key, question string }{
+		{"owner", "Who owns the lock?"},
+		{"token", "Which token counts?"},
+		{"write", "Is the write allowed?"},
+		{"repeat", "Is a repeat safe?"},
+		{"recovery", "How does the system recover?"},
+	}
 }
 
 // Witness is a sentence about the adversary that must have come true for the
