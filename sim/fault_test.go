@@ -58,6 +58,9 @@ func (s *archive) Start(p *Process) {
 }
 
 func (s *archive) Request(p *Process, m *Message) {
+	if m.Conn == nil {
+		return
+	}
 	s.file.Append(m.Body.String())
 	p.Send(s.lab.procs["peer"], Text("copy"))
 	if p.Fsync(1) {
