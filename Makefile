@@ -1,0 +1,40 @@
+# make demo and make test need only Go, make and git; Go fetches the rest.
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+.PHONY: demo test race lint bench fuzz verify verify-arch
+
+# The main job on embedded defaults: Kleppmann's scenario, told and judged.
+demo:
+	$(GO) run ./cmd/locklab run kleppmann/gc-pause
+	@echo
+	$(GO) run ./cmd/locklab run kleppmann/fencing-read-modify-write --brief
+	@echo
+	@echo 'Next: go run ./cmd/locklab list, then go run ./cmd/locklab explain kleppmann/gc-pause'
+
+test:
+	$(GO) vet ./...
+	$(GO) test ./...
+
+race:
+	$(GO) test -race ./...
+
+lint:
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# A minute of fuzzing for everything that parses.
+fuzz:
+	$(GO) test -run '^$$' -fuzz FuzzLoad -fuzztime 20s ./scenarios
+	$(GO) test -run '^$$' -fuzz FuzzReadHistory -fuzztime 20s ./checker
+
+verify:
+	$(GO) run ./cmd/locklab verify
+
+# The same hashes on amd64, on 386 and on WebAssembly (needs node).
+verify-arch:
+	cmd/locklab/verify-arch.sh

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"locklab/reports"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain SCENARIO|FILE.yaml",
+		Short: "Explain a scenario: its story, its plan, what is expected and why",
+		Example: `  locklab explain kleppmann/gc-pause
+  locklab explain kleppmann/fencing-read-modify-write`,
+		Args: exactly(1, "one scenario (see locklab list) or one YAML file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := findScenario(args[0])
+			if err != nil {
+				return err
+			}
+			return reports.Explain(a.out, s, a.style())
+		},
+	}
+}

@@ -1,0 +1,150 @@
+// The locklab command runs distributed locks in a simulated universe and tells
+// what happened. This package owns flags, files, exit codes and progress; what
+// is run and judged stands in the packages below it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"locklab/scenarios"
+	"locklab/sim"
+)
+
+// The exit codes.
+const (
+	exitOK          = 0
+	exitDiffers     = 1   // a verdict or hash is not the expected one
+	exitUsage       = 2   // bad input
+	exitInternal    = 3   // a panic in a simulated program, or the watchdog
+	exitInterrupted = 130 // Ctrl-C
+)
+
+// exitError ends the command with a code other than 2. Without a message,
+// everything has been said already.
+type exitError struct {
+	code int
+	text string
+}
+
+func (e *exitError) Error() string { return e.text }
+
+// stuckRunMax is how long, on the host's clock, one simulated run may take.
+// Honest runs take milliseconds and are bounded by their event budget.
+const stuckRunMax = 60 * time.Second
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// run is the whole command: arguments in, exit code out.
+func run(args []string, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	app := &app{out: stdout, err: stderr}
+	dog := sim.NewWatchdog(stuckRunMax, func(label string) {
+		fmt.Fprintf(stderr, "locklab: stuck for %s in a simulated program that never gives way; seed and command: %s\n", stuckRunMax, label)
+		os.Exit(exitInternal)
+	})
+	defer dog.Close()
+	app.watch = dog.Worker()
+	root := app.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var ended *exitError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(stderr, "locklab: interrupted; what was printed so far stands")
+		return exitInterrupted
+	case errors.As(err, &ended):
+		if ended.text != "" {
+			fmt.Fprintln(stderr, "locklab: "+ended.text)
+		}
+		return ended.code
+	}
+	fmt.Fprintln(stderr, "locklab: "+firstLine(err.Error()))
+	return exitUsage
+}
+
+// app is what the subcommands share.
+type app struct {
+	out, err io.Writer
+	watch    *sim.Watch // tells the watchdog when a run begins and ends
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "locklab",
+		Short: "See which configurations of a distributed lock let two owners write",
+		Long: `locklab runs distributed locks in one deterministic simulated universe (virtual clocks, a lossy
+network, processes that pause and crash), checks what happened, and shows it as verdicts and stories.
+
+Exit codes: 0 done, and as expected where something was expected; 1 a verdict or hash differs from
+the expected one; 2 bad input; 3 a simulated program panicked or got stuck; 130 interrupted.`,
+		Example: `  locklab run kleppmann/gc-pause
+  locklab list designs
+  locklab explain kleppmann/gc-pause`,
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(a.runCommand(), a.listCommand(), a.explainCommand(), a.replayCommand(), a.verifyCommand(), a.versionCommand())
+	root.Args = cobra.ArbitraryArgs
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return unknownWord("command", args[0], commandNames(root))
+	}
+	return root
+}
+
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return names
+}
+
+// unknownWord says that a word is not among the known ones, and what would be
+// right.
+func unknownWord(what, word string, known []string) error {
+	hint := scenarios.Suggest(word, known)
+	if hint == "" {
+		hint = "known are " + strings.Join(known, ", ")
+	}
+	return fmt.Errorf("unknown %s %q; %s", what, word, hint)
+}
+
+// flagError turns a mistake in a flag into one line with a remedy.
+func flagError(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("%s; see %s --help", firstLine(err.Error()), cmd.CommandPath())
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// exactly wants n arguments and says what they are.
+func exactly(n int, usage string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != n {
+			return fmt.Errorf("%s wants %s, got %d arguments", cmd.CommandPath(), usage, len(args))
+		}
+		return nil
+	}
+}

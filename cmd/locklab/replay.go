@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"locklab/reports"
+	"locklab/scenarios"
+	"locklab/sim"
+)
+
+func (a *app) replayCommand() *cobra.Command {
+	var brief, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "replay PLAN.yaml",
+		Short: "Repeat a run from its plan file, exactly; the trace hash proves it",
+		Example: `  locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --plan p.yaml
+  locklab replay p.yaml`,
+		Args: exactly(1, "one plan file, as locklab run --plan writes it"),
+		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], brief, asJSON) },
+	}
+	cmd.Flags().BoolVar(&brief, "brief", false, "only compare; do not tell the story")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as run --json prints")
+	return cmd
+}
+
+func (a *app) replay(name string, brief, asJSON bool) error {
+	data, err := readFile(name)
+	if err != nil {
+		return err
+	}
+	file, err := scenarios.LoadPlanFile(data, name)
+	if err != nil {
+		return err
+	}
+	c, err := caseOf(file)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	r, err := scenarios.NewRunner(c)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer r.Close()
+	a.watch.Begin(func() string { return "locklab replay " + name })
+	res, err := r.Run(file.Seed, sim.TraceRecord)
+	a.watch.End()
+	if err != nil {
+		return file.Locate(err)
+	}
+	res.Report.Explain(res.History)
+	if err := a.showReplay(res, brief, asJSON); err != nil {
+		return err
+	}
+	return a.compare(file, res, asJSON)
+}
+
+func (a *app) showReplay(res *scenarios.Result, brief, asJSON bool) error {
+	if asJSON {
+		line, err := reports.JSON(res)
+		if err == nil {
+			_, err = fmt.Fprintln(a.out, string(line))
+		}
+		return err
+	}
+	if brief {
+		return nil
+	}
+	return reports.Run(a.out, res, a.style())
+}
+
+// caseOf turns a plan file into the case that it describes. The scenario is
+// only what the file says of it: a later library cannot change a replay.
+func caseOf(f *scenarios.PlanFile) (scenarios.Case, error) {
+	ds, err := pickDesigns([]string{f.Design})
+	if err != nil {
+		return scenarios.Case{}, err
+	}
+	rs, err := pickResources([]string{f.Resource})
+	if err != nil {
+		return scenarios.Case{}, err
+	}
+	if f.Engine != "" && f.Engine != "native" {
+		return scenarios.Case{}, unknownWord("engine", f.Engine, []string{"native"})
+	}
+	s := &scenarios.Scenario{Name: f.Scenario, Title: f.Title, Params: f.Params, Plan: f.Plan, Witnesses: f.Witnesses}
+	return scenarios.Case{Scenario: s, Design: ds[0], Resource: rs[0], Params: f.Params, Plan: f.Plan}, nil
+}
+
+// compare says whether the run is the one that the file records.
+func (a *app) compare(f *scenarios.PlanFile, res *scenarios.Result, asJSON bool) error {
+	var wrong []string
+	for _, w := range []struct{ what, want, got string }{
+		{"trace hash", f.TraceHash, fmt.Sprintf("%016x", res.Hash)},
+		{"verdict", f.Verdict, res.Verdict.String()},
+		{"lock", f.Lock, res.Report.Lock.String()},
+	} {
+		if w.want != "" && w.want != w.got {
+			wrong = append(wrong, fmt.Sprintf("%s is %s, the file says %s", w.what, w.got, w.want))
+		}
+	}
+	for _, r := range res.Faults {
+		if !r.Fired {
+			wrong = append(wrong, fmt.Sprintf("the trigger of fault %d (%s) never fired", r.Index+1, res.Plan.Faults[r.Index].Kind))
+		}
+	}
+	if len(wrong) > 0 {
+		return &exitError{exitDiffers, "the replay differs: " + strings.Join(wrong, "; ")}
+	}
+	if !asJSON {
+		fmt.Fprintf(a.out, "replayed exactly: trace hash %016x, verdict %s, lock %s\n", res.Hash, res.Verdict, res.Report.Lock)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+package reports_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"locklab/models"
+	"locklab/reports"
+	"locklab/scenarios"
+	"locklab/sim"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
+
+// record runs a case with seed 1 and a full trace.
+func record(t *testing.T, s *scenarios.Scenario, design, resource string) *scenarios.Result {
+	t.Helper()
+	c := scenarios.Case{Scenario: s, Params: s.Params, Plan: s.Plan}
+	for _, d := range models.Designs() {
+		if d.Name == design {
+			c.Design = d
+		}
+	}
+	for _, r := range models.Resources() {
+		if r.Name == resource {
+			c.Resource = r
+		}
+	}
+	r, err := scenarios.NewRunner(c)
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	res, err := r.Run(1, sim.TraceRecord)
+	require.NoError(t, err)
+	return res
+}
+
+func builtIn(t *testing.T, name string) *scenarios.Scenario {
+	t.Helper()
+	s, err := scenarios.Find(name)
+	require.NoError(t, err)
+	return s
+}
+
+func load(t *testing.T, yaml string) *scenarios.Scenario {
+	t.Helper()
+	s, err := scenarios.Load([]byte(yaml), "test.yaml")
+	require.NoError(t, err)
+	return s
+}
+
+func printed(t *testing.T, res *scenarios.Result, style reports.Style) string {
+	t.Helper()
+	var b bytes.Buffer
+	require.NoError(t, reports.Run(&b, res, style))
+	return b.String()
+}
+
+// The golden files are the drawings as a person sees them; the trace's hash is
+// left out, so that a change that moves no visible thing leaves them alone.
+func TestGolden(t *testing.T) {
+	for _, g := range []struct{ file, scenario, design, resource string }{
+		{"gc-pause-plain", "kleppmann/gc-pause", "redis/lua-release", "plain"},
+		{"gc-pause-fenced", "kleppmann/gc-pause", "redis/lua-token", "fenced"},
+		{"gc-pause-none", "kleppmann/gc-pause", "none", "plain"},
+		{"delayed-write-fenced", "kleppmann/delayed-write", "redis/lua-token", "fenced"},
+	} {
+		t.Run(g.file, func(t *testing.T) {
+			res := record(t, builtIn(t, g.scenario), g.design, g.resource)
+			got := withoutHash(printed(t, res, reports.Style{}))
+			require.Equal(t, got, withoutHash(printed(t, res, reports.Style{})), "twice the same bytes")
+			for _, line := range strings.Split(got, "\n") {
+				if !strings.HasPrefix(line, "repeat") {
+					require.LessOrEqual(t, len([]rune(line)), 100, line)
+				}
+			}
+			file := filepath.Join("testdata", g.file+".txt")
+			if *update {
+				require.NoError(t, os.MkdirAll("testdata", 0o755))
+				require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+			}
+			want, err := os.ReadFile(file)
+			require.NoError(t, err, "write it with: go test ./reports -run TestGolden -update")
+			require.Equal(t, string(want), got)
+		})
+	}
+}
+
+func withoutHash(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, "trace ") {
+			lines[i] = "trace       HASH, EVENTS"
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestASCII(t *testing.T) {
+	res := record(t, builtIn(t, "kleppmann/gc-pause"), "redis/lua-token", "fenced")
+	plain := printed(t, res, reports.Style{ASCII: true})
+	for i, c := range []byte(plain) {
+		require.Less(t, c, byte(0x80), "at byte %d", i)
+	}
+	require.Contains(t, plain, "REFUSED")
+	require.Contains(t, plain, ": * paused")
+	require.Contains(t, plain, ">H1")
+	colored := printed(t, res, reports.Style{Color: true})
+	require.Contains(t, colored, "\x1b[")
+	require.NotContains(t, plain, "\x1b[")
+}
+
+func TestJSON(t *testing.T) {
+	res := record(t, builtIn(t, "kleppmann/gc-pause"), "redis/lua-token", "fenced")
+	line, err := reports.JSON(res)
+	require.NoError(t, err)
+	require.NotContains(t, string(line), "\n")
+	var got map[string]any
+	require.NoError(t, json.Unmarshal(line, &got))
+	require.EqualValues(t, 1, got["schema"])
+	require.Equal(t, "fenced", got["verdict"])
+	require.Equal(t, "overlap", got["lock"])
+	require.Equal(t, true, got["expected"].(map[string]any)["met"])
+	require.Len(t, got["trace_hash"], 16)
+	require.Equal(t, map[string]any{"client-1 was paused past its ttl while it held the lock": true}, got["witnesses"])
+	require.EqualValues(t, 1, got["metrics"].(map[string]any)["final_value"])
+	require.Equal(t, []any{}, got["unfired"])
+}
+
+// A run without findings, scenario or trace still has an object.
+func TestJSONOfABareResult(t *testing.T) {
+	res := record(t, load(t, "clients: 1\nsections: 1\n"), "redis/lua-release", "plain")
+	res.Scenario, res.Trace, res.Processes = nil, nil, nil
+	line, err := reports.JSON(res)
+	require.NoError(t, err)
+	require.Contains(t, string(line), `"expected":null,"findings":[]`)
+	require.NotContains(t, string(line), "messages_sent")
+}
+
+// mixed has one fault of almost every kind.
+const mixed = `
+clients: 3
+sections: 2
+plan:
+  - {fault: drop-reply, on: client-1->redis-1, before: client-1/section#1/acquire}
+  - {fault: clock-step, on: redis-1, by: 12s, after: lock grants client-3}
+  - {fault: crash, on: client-2, before: client-2/section#1/write, restart: 2s}
+  - {fault: partition, on: [client-3], at: 20s, for: 5s}
+  - {fault: stall, on: client-1.renewer, at: 3s}
+  - {fault: drop-request, on: client-1->storage, before: client-1/section#2/write}
+  - {fault: pause, on: client-1, at: 599s, for: 1s}
+`
+
+func TestStoryOfManyFaults(t *testing.T) {
+	res := record(t, load(t, mixed), "redis/lua-token", "fenced")
+	var texts []string
+	for _, l := range reports.Story(res) {
+		texts = append(texts, l.Text)
+	}
+	story := strings.Join(texts, "\n")
+	for _, want := range []string{
+		"the wall clock of redis-1 jumps by +12s (fault 2)",
+		"the answer of redis-1 to client-1's request for the lock is lost",
+		"redis-1 grants client-1 the lock, which never learns of it",
+		"its own earlier request has it",
+		"client-2 crashes, holding the lock (token",
+		"client-2 starts again",
+		"the network splits: nothing passes between client-3 and everybody else (fault 4)",
+		"the network is whole again (fault 4)",
+		"with token 6 to storage is lost",
+		"outcome unknown",
+	} {
+		require.Contains(t, story, want)
+	}
+	text := printed(t, res, reports.Style{})
+	require.Contains(t, text, "redis-1's wall clock: 12.001s")
+	require.Contains(t, text, "fault 7 (pause on client-1) never struck")
+	require.Contains(t, text, "fault 5 (stall on client-1.renewer) struck, but there was nothing to hit")
+	require.Contains(t, text, "no expectation")
+	require.Contains(t, text, "×")
+}
+
+// With many clients the story and the diagram tell what matters.
+func TestManyClients(t *testing.T) {
+	s := builtIn(t, "kleppmann/gc-pause")
+	copied := *s
+	copied.Params.Clients = 60
+	res := record(t, &copied, "redis/lua-release", "plain")
+	lines := reports.Story(res)
+	elided := 0
+	for i, l := range lines {
+		if l.Mark == reports.MarkElided {
+			elided++
+		}
+		if i > 0 {
+			require.LessOrEqual(t, lines[i-1].At, l.At)
+		}
+	}
+	require.Positive(t, elided)
+	require.LessOrEqual(t, len(lines)-elided, 80)
+	var b bytes.Buffer
+	require.NoError(t, reports.Diagram(&b, res, reports.Style{}))
+	require.Contains(t, b.String(), "two-writers")
+	require.Contains(t, b.String(), "left out: client-")
+	require.Contains(t, b.String(), "processes)")
+	require.Less(t, strings.Count(b.String(), "\n"), 200)
+}
+
+// Every pair of a design and a resource can be told, also when it is cut off.
+func TestEveryPair(t *testing.T) {
+	for _, s := range []*scenarios.Scenario{builtIn(t, "kleppmann/fencing-read-modify-write"), load(t, mixed),
+		load(t, "clients: 2\nworkload: append\nparams: {horizon: 3s}\n")} {
+		for _, d := range models.Designs() {
+			for _, r := range models.Resources() {
+				if d.Serves(r) != nil {
+					continue
+				}
+				if s.Plan.Faults != nil && d.Name == "none" && s.Params.Clients == 3 {
+					continue // its plan names a server that this design does not have
+				}
+				text := printed(t, record(t, s, d.Name, r.Name), reports.Style{Width: 80})
+				require.Contains(t, text, "verdict")
+				require.NotContains(t, text, "somebody", "%s on %s", d.Name, r.Name)
+			}
+		}
+	}
+}

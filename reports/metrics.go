@@ -1,0 +1,192 @@
+package reports
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"locklab/checker"
+	"locklab/clock"
+	"locklab/scenarios"
+	"locklab/sim"
+)
+
+// Metric is one measure of a run. Measures are never verdicts.
+type Metric struct {
+	Name  string // stable; a duration's ends in _ns
+	Value int64
+	Unit  string // "ns" for durations, "" for numbers
+}
+
+// String writes the value for people.
+func (m Metric) String() string {
+	if m.Unit == "ns" {
+		return length(time.Duration(m.Value))
+	}
+	return fmtInt(m.Value)
+}
+
+// Metrics measures a run, always in the same order. What was not recorded is
+// left out: messages need a recorded trace, the final value somebody who
+// looked.
+func Metrics(res *scenarios.Result) []Metric {
+	h := res.History
+	begun, completed := sections(h)
+	out := []Metric{{Name: "sections_begun", Value: begun}, {Name: "sections_completed", Value: completed}}
+	if res.Trace != nil {
+		out = append(out, Metric{Name: "messages_sent", Value: messagesSent(res.Trace)})
+	}
+	if lasted := acquireLatencies(h); len(lasted) > 0 {
+		out = append(out, duration("acquire_latency_median_ns", lasted[(len(lasted)-1)/2]),
+			duration("acquire_latency_max_ns", lasted[len(lasted)-1]))
+	}
+	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(res)))
+	switch {
+	case h.Final == nil:
+	case h.Data == checker.List:
+		out = append(out, Metric{Name: "final_length", Value: int64(len(h.Final))})
+	case len(h.Final) > 0:
+		out = append(out, Metric{Name: "final_value", Value: h.Final[0]})
+	}
+	return out
+}
+
+func duration(name string, d time.Duration) Metric {
+	return Metric{Name: name, Value: int64(d), Unit: "ns"}
+}
+
+// sections counts the critical sections that began (their client believed to
+// hold the lock, or needed none) and those with an accepted change.
+func sections(h *checker.History) (begun, completed int64) {
+	type section struct{ client, number int32 }
+	began, done := map[section]bool{}, map[section]bool{}
+	for i := range h.Ops {
+		o := &h.Ops[i]
+		s := section{o.Client, o.Section}
+		switch {
+		case o.Kind == checker.Acquire && o.Outcome == checker.OK, o.Kind != checker.Acquire && o.Kind != checker.Renew && o.Kind != checker.Release:
+			began[s] = true
+		}
+		if (o.Kind == checker.Write || o.Kind == checker.Append) && o.Decision == checker.Accepted {
+			done[s] = true
+		}
+	}
+	return int64(len(began)), int64(len(done))
+}
+
+// messagesSent counts what programs sent; the kernels' own FIN and RST are
+// left out.
+func messagesSent(trace []sim.Event) (n int64) {
+	for i := range trace {
+		if e := &trace[i]; e.Kind == sim.EventSend && !isControl(e.Body) {
+			n++
+		}
+	}
+	return n
+}
+
+// acquireLatencies lists how long the acquires took that succeeded, the
+// shortest first.
+func acquireLatencies(h *checker.History) (lasted []time.Duration) {
+	for i := range h.Ops {
+		if o := &h.Ops[i]; o.Kind == checker.Acquire && o.Outcome == checker.OK && o.Return.Known() {
+			lasted = append(lasted, time.Duration(o.Return.At-o.Invoke.At))
+		}
+	}
+	slices.Sort(lasted)
+	return lasted
+}
+
+// edge is where a number changes.
+type edge struct {
+	at           clock.Time
+	wants, holds int
+}
+
+// longest walks through time from edge to edge and returns the longest
+// unbroken stretch, up to end, in which is holds of how many want and hold.
+func longest(edges []edge, end clock.Time, is func(wants, holds int) bool) time.Duration {
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Compare(a.at, b.at) })
+	var best time.Duration
+	wants, holds, since := 0, 0, clock.Never
+	for i := 0; i < len(edges); {
+		at := min(edges[i].at, end)
+		for ; i < len(edges) && min(edges[i].at, end) == at; i++ {
+			wants, holds = wants+edges[i].wants, holds+edges[i].holds
+		}
+		switch now := is(wants, holds); {
+		case now && since == clock.Never:
+			since = at
+		case !now && since != clock.Never:
+			best, since = max(best, time.Duration(at-since)), clock.Never
+		}
+	}
+	if since != clock.Never {
+		best = max(best, time.Duration(end-since))
+	}
+	return best
+}
+
+// beliefs are the edges of how many clients believe to hold the lock.
+func beliefs(h *checker.History) (edges []edge) {
+	for i := range h.Ops {
+		if o := &h.Ops[i]; o.Kind == checker.Acquire && o.Outcome == checker.OK && o.Return.Known() {
+			edges = append(edges, edge{at: o.Return.At, holds: 1}, edge{at: o.BelievesUntil.At, holds: -1})
+		}
+	}
+	return edges
+}
+
+// overlapMax is the longest time in which two clients believed at once.
+func overlapMax(h *checker.History) time.Duration {
+	return longest(beliefs(h), h.End, func(_, holds int) bool { return holds > 1 })
+}
+
+// unavailableMax is the longest time in which somebody wanted the lock and no
+// client believed to hold it: a grant that nobody knows of serves nobody.
+func unavailableMax(res *scenarios.Result) time.Duration {
+	h := res.History
+	edges := beliefs(h)
+	crashed := crashes(res)
+	next := make([]clock.Time, len(h.Clients)) // when each client next asked
+	for i := range next {
+		next[i] = clock.Never
+	}
+	for i := len(h.Ops) - 1; i >= 0; i-- {
+		o := &h.Ops[i]
+		if o.Kind != checker.Acquire {
+			continue
+		}
+		until := o.Return.At // of an unknown outcome: until it asked again, or crashed
+		if until == clock.Never {
+			until = min(next[o.Client], firstAfter(crashed[o.Client], o.Invoke.At))
+		}
+		next[o.Client] = o.Invoke.At
+		edges = append(edges, edge{at: o.Invoke.At, wants: 1}, edge{at: until, wants: -1})
+	}
+	return longest(edges, h.End, func(wants, holds int) bool { return wants > 0 && holds == 0 })
+}
+
+// crashes lists when each client crashed, as far as a trace tells.
+func crashes(res *scenarios.Result) [][]clock.Time {
+	out := make([][]clock.Time, len(res.History.Clients))
+	for i := range res.Trace {
+		e := &res.Trace[i]
+		if e.Kind != sim.EventCrashed || e.Proc < 0 || int(e.Proc) >= len(res.Processes) {
+			continue
+		}
+		if c := slices.Index(res.History.Clients, res.Processes[e.Proc].Name); c >= 0 {
+			out[c] = append(out[c], e.At)
+		}
+	}
+	return out
+}
+
+func firstAfter(times []clock.Time, at clock.Time) clock.Time {
+	for _, t := range times {
+		if t >= at {
+			return t
+		}
+	}
+	return clock.Never
+}

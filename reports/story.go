@@ -1,0 +1,518 @@
+package reports
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"locklab/checker"
+	"locklab/clock"
+	"locklab/scenarios"
+	"locklab/sim"
+)
+
+// Mark says what is remarkable about a line.
+type Mark uint8
+
+// The marks.
+const (
+	MarkNone    Mark = iota
+	MarkFault        // the adversary acts, or stops acting
+	MarkUnknown      // something was lost, or its outcome is not known
+	MarkRefused      // the resource refused
+	MarkStale        // the resource accepted what came too late
+	MarkFinding      // the checker found something
+	MarkElided       // stands for lines that were left out
+)
+
+// Line is one moment of a story.
+type Line struct {
+	At    clock.Time // true time
+	Local string     // what a clock showed that differs from true time, and whose
+	Mark  Mark
+	Text  string // one sentence
+
+	where  int // position in the trace, for what happened in the same nanosecond
+	client int32
+	key    string // lines of the same key repeat each other
+	more   bool   // a finding of which the story has enough
+}
+
+// storyMax is how many lines a story has at most, but for the lines that
+// stand for others.
+const storyMax = 80
+
+// findingsFirst is how many findings of a kind a shortened story tells before
+// all else.
+const findingsFirst = 3
+
+// Story tells a run in plain sentences, in the order of true time. The result
+// must have been recorded with sim.TraceRecord. A long story is told in its
+// essence: what was left out is counted.
+func Story(res *scenarios.Result) []Line {
+	return tellStory(newTape(res))
+}
+
+func tellStory(t *tape) []Line {
+	s := &teller{tape: t}
+	s.stale = s.staleWrites()
+	s.tellTrace()
+	for i := range s.h.Ops {
+		s.tellOp(&s.h.Ops[i])
+	}
+	s.tellFindings()
+	slices.SortStableFunc(s.lines, func(a, b Line) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.where, b.where))
+	})
+	s.tellEnd()
+	return elide(foldRepeats(s.lines), s.concerned(), storyMax)
+}
+
+// teller collects the lines of a story.
+type teller struct {
+	*tape
+	stale map[int32]bool
+	lines []Line
+}
+
+// nobody is the client of lines about no client.
+const nobody = int32(-1)
+
+func (s *teller) add(l Line) {
+	if l.where >= 0 && l.where < len(s.events) {
+		if e := &s.events[l.where]; e.At == l.At && e.Proc >= 0 {
+			l.Local = s.localTime(e)
+		}
+	}
+	s.lines = append(s.lines, l)
+}
+
+// localTime says what a process's clocks showed, if a person would see that
+// they are not true.
+func (s *teller) localTime(e *sim.Event) string {
+	wall, mono := clock.Time(e.Wall-sim.WallStart), clock.Time(e.Mono)
+	off := func(reads clock.Time) bool { return time.Duration(reads-e.At).Abs() >= time.Millisecond }
+	name := s.proc(e.Proc)
+	switch {
+	case off(wall) && off(mono) && signedSeconds(wall) == signedSeconds(mono):
+		return fmt.Sprintf("%s's clocks: %s", name, signedSeconds(wall))
+	case off(wall) && off(mono):
+		return fmt.Sprintf("%s's wall clock: %s, monotonic: %s", name, signedSeconds(wall), signedSeconds(mono))
+	case off(wall):
+		return fmt.Sprintf("%s's wall clock: %s", name, signedSeconds(wall))
+	case off(mono):
+		return fmt.Sprintf("%s's monotonic clock: %s", name, signedSeconds(mono))
+	}
+	return ""
+}
+
+func signedSeconds(t clock.Time) string {
+	if t < 0 {
+		return "-" + seconds(-t)
+	}
+	return seconds(t)
+}
+
+// tellOp tells one operation of a client.
+func (s *teller) tellOp(o *checker.Op) {
+	switch o.Kind {
+	case checker.Acquire:
+		s.tellWait(o)
+		s.tellAcquire(o)
+		s.tellEndOfGrant(o)
+		s.tellLoss(o)
+	case checker.Renew:
+		s.tellRenew(o)
+	case checker.Release:
+		s.tellRelease(o)
+	default:
+		s.tellData(o)
+	}
+}
+
+// byMessage finds where in the trace a message of an operation arrived.
+func (s *teller) byMessage(o *checker.Op, at clock.Time) int {
+	return s.at(at, func(e *sim.Event) bool {
+		return e.Kind == sim.EventArrive && int32(e.A) == o.ID || e.Kind == sim.EventSend && int32(e.A) == o.ID
+	})
+}
+
+// tellWait sums up the tries that were refused.
+func (s *teller) tellWait(o *checker.Op) {
+	w := &s.waits[o.ID]
+	if w.refused == 0 {
+		return
+	}
+	text := fmt.Sprintf("%s asks for the lock and is refused", s.clientName(o.Client))
+	if h := s.holder(w.first); h != nil {
+		text += ": " + s.holds(h, o)
+	}
+	if w.refused > 1 {
+		text = fmt.Sprintf("%s; it asks %s in all until %s, always in vain", text, times(w.refused), seconds(w.last))
+	}
+	s.add(Line{At: w.first, Text: text, where: w.firstSeen, client: o.Client})
+}
+
+// holds names the holder of the lock for somebody who wants it.
+func (s *teller) holds(h, wants *checker.Op) string {
+	if h.Client != wants.Client {
+		return s.clientName(h.Client) + " has it"
+	}
+	return "its own earlier request has it"
+}
+
+// tellAcquire tells a grant and that the client learns of it.
+func (s *teller) tellAcquire(o *checker.Op) {
+	name := s.clientName(o.Client)
+	learned := o.Outcome == checker.OK && o.Return.Known()
+	slow := 4*s.res.Params.LatencyMax + 10*time.Millisecond
+	if s.h.KnowsGrants && o.Granted.Known() && (!learned || o.Return.At > o.Granted.At.Add(slow)) {
+		text := fmt.Sprintf("%s grants %s the lock", s.service(), name)
+		if !learned {
+			text += ", which never learns of it"
+		}
+		mark := MarkUnknown
+		if learned {
+			mark = MarkNone
+		}
+		s.add(Line{At: o.Granted.At, Mark: mark, Text: text, where: s.byMessage(o, o.Granted.At), client: o.Client})
+	}
+	if o.Outcome == checker.Refused && o.Return.Known() {
+		s.add(Line{At: o.Return.At, Text: name + " gives up waiting for the lock", where: s.byMessage(o, o.Return.At), client: o.Client})
+	}
+	if !learned {
+		return
+	}
+	section := ""
+	if s.res.Params.Sections > 1 {
+		section = fmt.Sprintf(" for section %d", o.Section)
+	}
+	text := fmt.Sprintf("%s acquires the lock%s%s%s", name, section, token(o.Token, " with token %d"), s.promise(o))
+	if s.h.KnowsGrants && o.Ended.At <= o.Return.At {
+		text += ", although it is over already"
+	}
+	if s.lockless() {
+		text = fmt.Sprintf("%s begins section %d: there is no lock to wait for", name, o.Section)
+	}
+	s.add(Line{At: o.Return.At, Text: text, where: s.byMessage(o, o.Return.At), client: o.Client})
+}
+
+// promise says how long a grant is promised to last, as an addition.
+func (s *teller) promise(o *checker.Op) string {
+	switch s.h.Promise {
+	case checker.LeasePromise:
+		from := o.Invoke.At
+		if o.Sent.At != 0 {
+			from = o.Sent.At
+		}
+		if s.res.Design.Renews {
+			return ", a lease until " + seconds(from.Add(s.h.TTL)) + " unless it is renewed"
+		}
+		return ", a lease until " + seconds(from.Add(s.h.TTL))
+	case checker.SessionPromise:
+		return ", for as long as its session lives"
+	}
+	return ""
+}
+
+// tellEndOfGrant tells how the lock service came to see a tenure as over. A
+// plain release is told with the release.
+func (s *teller) tellEndOfGrant(o *checker.Op) {
+	if !o.Ended.Known() || !s.h.KnowsGrants || o.End == checker.EndReleased {
+		return
+	}
+	name, service := s.clientName(o.Client), s.service()
+	text := ""
+	switch o.End {
+	case checker.EndExpired:
+		text = fmt.Sprintf("the lock of %s expires at %s", name, service)
+	case checker.EndTaken:
+		text = fmt.Sprintf("the lock of %s is taken away at %s", name, service)
+	default:
+		text = fmt.Sprintf("%s no longer has the lock of %s", service, name)
+	}
+	at := o.Ended.At
+	if b := s.believes(o.Client, at); b == o {
+		text += fmt.Sprintf("; %s still believes that it holds it", name)
+	}
+	where := s.at(at, func(e *sim.Event) bool {
+		return e.Kind == sim.EventTimer || e.Kind == sim.EventCrashed || e.Kind == sim.EventArrive
+	})
+	s.add(Line{At: at, Text: text, where: where, client: nobody})
+}
+
+// tellLoss tells that a client learns that its lock is gone.
+func (s *teller) tellLoss(o *checker.Op) {
+	if o.Loss != checker.LossLearned || s.lockless() {
+		return
+	}
+	text := s.clientName(o.Client) + " learns that it no longer holds the lock"
+	s.add(Line{At: o.BelievesUntil.At, Text: text, where: s.byMessage(o, o.BelievesUntil.At), client: o.Client})
+}
+
+func (s *teller) tellRenew(o *checker.Op) {
+	name := s.clientName(o.Client)
+	l := Line{At: o.Return.At, client: o.Client, key: fmt.Sprintf("renew %d", o.Tenure)}
+	switch {
+	case o.Victim != 0:
+		l.At, l.Mark, l.key = o.Effect.At, MarkStale, ""
+		l.Text = fmt.Sprintf("%s's renewal reaches a lock that is not its own: it is %s's", name, s.victim(o))
+	case o.Outcome == checker.OK:
+		l.Text = name + " renews its lease"
+	case o.Outcome == checker.Refused:
+		l.Text, l.Mark, l.key = name+"'s renewal is refused", MarkRefused, ""
+	default:
+		return // the message's fate says it
+	}
+	l.where = s.byMessage(o, l.At)
+	s.add(l)
+}
+
+func (s *teller) victim(o *checker.Op) string {
+	if v := s.op(o.Victim); v != nil {
+		return s.clientName(v.Client) + token(v.Token, " (token %d)")
+	}
+	return "somebody"
+}
+
+func (s *teller) tellRelease(o *checker.Op) {
+	name := s.clientName(o.Client)
+	l := Line{At: o.Invoke.At, client: o.Client, Text: name + " releases the lock"}
+	if o.Effect.Known() && o.Outcome != checker.Unknown {
+		l.At = o.Effect.At
+	}
+	switch {
+	case s.lockless():
+		l.Text = fmt.Sprintf("%s ends section %d", name, o.Section)
+	case o.Victim != 0:
+		l.At, l.Mark = o.Effect.At, MarkStale
+		l.Text = fmt.Sprintf("%s's release removes a lock that is not its own: it was %s's", name, s.victim(o))
+	case o.Outcome == checker.Refused:
+		l.Text += ", but it was no longer its own"
+	case o.Outcome == checker.Unknown && o.Effect.Known() && o.Effect.At > o.Invoke.At.Add(s.res.Params.CallTimeout):
+		l.Text += fmt.Sprintf("; the request arrives only at %s", seconds(o.Effect.At))
+		l.Mark = MarkUnknown
+	case o.Outcome == checker.Unknown:
+		l.Text += " and never hears whether it did"
+		l.Mark = MarkUnknown
+	}
+	l.where = s.byMessage(o, l.At)
+	s.add(l)
+}
+
+// tellData tells a read, a write, an append or an entry, at the moment at
+// which the resource decided.
+func (s *teller) tellData(o *checker.Op) {
+	name := s.clientName(o.Client)
+	if !o.Effect.Known() {
+		if o.Outcome == checker.Refused {
+			s.add(Line{At: o.Return.At, Mark: MarkUnknown, client: o.Client, where: s.byMessage(o, o.Return.At),
+				Text: fmt.Sprintf("%s: %s is certainly not done", name, s.doing(o))})
+		}
+		return
+	}
+	did := fmt.Sprintf("%s %ss %d%s", name, o.Kind, o.Value, token(o.Token, " with token %d"))
+	switch o.Kind {
+	case checker.Read:
+		did = fmt.Sprintf("%s reads %d%s", name, o.Seen, token(o.Token, " with token %d"))
+	case checker.Enter:
+		did = name + " leaves its mark at the resource"
+	}
+	if late := !o.Return.Known() && o.Effect.At > o.Invoke.At.Add(s.res.Params.CallTimeout); late {
+		did = fmt.Sprintf("%s's %s, sent at %s and given up since, arrives", name, strings.TrimPrefix(s.doing(o), "its "), seconds(o.Invoke.At))
+	}
+	l := Line{At: o.Effect.At, client: o.Client, where: s.byMessage(o, o.Effect.At)}
+	l.Text, l.Mark = s.decided(o, did)
+	if o.Applied > 1 {
+		l.Text += fmt.Sprintf("; it is delivered %s", times(int(o.Applied)))
+	}
+	s.add(l)
+}
+
+// decided completes a sentence with what the resource made of the operation.
+func (s *teller) decided(o *checker.Op, did string) (string, Mark) {
+	changes := o.Kind == checker.Write || o.Kind == checker.Append
+	switch {
+	case o.Decision == checker.Rejected && o.Kind == checker.Read:
+		return fmt.Sprintf("%s wants to read%s: REFUSED", s.clientName(o.Client), token(o.Token, " with token %d")), MarkRefused
+	case o.Decision == checker.Rejected:
+		return did + ": REFUSED", MarkRefused
+	case !changes:
+		return did, MarkNone
+	case s.stale[o.ID]:
+		return did + ": ACCEPTED ALTHOUGH STALE" + s.whySince(o), MarkStale
+	}
+	return did + ": accepted" + s.whySince(o), MarkNone
+}
+
+// whySince says of a write that its tenure had ended before it arrived.
+func (s *teller) whySince(o *checker.Op) string {
+	a := s.op(o.Tenure)
+	if a == nil || !s.h.KnowsGrants || !a.Ended.Before(o.Effect) {
+		return ""
+	}
+	text := fmt.Sprintf("; its lock ended at %s", seconds(a.Ended.At))
+	if h := s.holder(o.Effect.At); h != nil && h.ID != a.ID {
+		text += ", and " + s.clientName(h.Client) + " has it now"
+	}
+	return text
+}
+
+func (s *teller) tellFindings() {
+	var seen [64]int // of each kind
+	for i := range s.res.Report.Findings {
+		f := &s.res.Report.Findings[i]
+		seen[int(f.Kind)%len(seen)]++
+		client := nobody
+		if len(f.Clients) > 0 {
+			client = f.Clients[0]
+		}
+		s.lines = append(s.lines, Line{At: f.At, Mark: MarkFinding, where: s.at(f.At, anyEvent), client: client,
+			Text: strings.ToUpper(f.Kind.String()) + ": " + findingText(s.h, f), more: seen[int(f.Kind)%len(seen)] > findingsFirst})
+	}
+}
+
+// findingText is a finding's sentence.
+func findingText(h *checker.History, f *checker.Finding) string {
+	if f.Text != "" {
+		return f.Text
+	}
+	return checker.Explain(h, f)
+}
+
+// tellEnd tells how the run ended, if not by everybody being done, and who was
+// still waiting.
+func (s *teller) tellEnd() {
+	text := ""
+	switch s.res.Ended {
+	case sim.EndDone:
+		return
+	case sim.EndHorizon:
+		text = "the run is ended here: its time is over"
+	case sim.EndBudget:
+		text = "the run is ended here: it takes too many events"
+	case sim.EndDeadlock:
+		text = "nothing can happen any more, and somebody has not finished"
+	case sim.EndPanic:
+		text = "a program panics"
+		if s.res.Failure != nil {
+			text = "a program panics: " + s.res.Failure.Error()
+		}
+	}
+	s.lines = append(s.lines, Line{At: s.h.End, Mark: MarkFault, Text: text, where: len(s.events), client: nobody})
+}
+
+// foldRepeats replaces lines that repeat an earlier one by an addition to it.
+// A fault or a finding between them begins a new count.
+func foldRepeats(lines []Line) []Line {
+	type repeat struct {
+		line, count int
+		last        clock.Time
+	}
+	open := map[string]int{}
+	var repeats []repeat
+	out := lines[:0:0]
+	for _, l := range lines {
+		if l.Mark == MarkFault || l.Mark == MarkFinding {
+			clear(open)
+		}
+		if l.key == "" {
+			out = append(out, l)
+			continue
+		}
+		if i, ok := open[l.key]; ok {
+			repeats[i].count++
+			repeats[i].last = l.At
+			continue
+		}
+		open[l.key] = len(repeats)
+		repeats = append(repeats, repeat{line: len(out)})
+		out = append(out, l)
+	}
+	for _, r := range repeats {
+		if r.count > 0 {
+			out[r.line].Text += fmt.Sprintf(" (and again %s until %s)", times(r.count), seconds(r.last))
+		}
+	}
+	return out
+}
+
+// elide keeps at most max lines: first the marked ones, then those about
+// clients that are concerned, then the others; of equals the earlier.
+func elide(lines []Line, concerned []bool, max int) []Line {
+	if len(lines) <= max {
+		return lines
+	}
+	keep := chosen(len(lines), max, func(i int) int { return rankOf(&lines[i], concerned) })
+	var out []Line
+	for i := 0; i < len(lines); i++ {
+		if keep[i] {
+			out = append(out, lines[i])
+			continue
+		}
+		from := i
+		for i+1 < len(lines) && !keep[i+1] {
+			i++
+		}
+		text := fmt.Sprintf("... %d more, until %s", i-from+1, seconds(lines[i].At))
+		out = append(out, Line{At: lines[from].At, Mark: MarkElided, Text: text, client: nobody})
+	}
+	return out
+}
+
+// ranks is how many values rankOf has.
+const ranks = 3
+
+// chosen says of each of n things whether it is among the max that are kept.
+// Beside better ones, those of the last rank have a quarter of the room.
+func chosen(n, max int, rank func(int) int) []bool {
+	keep, left := make([]bool, n), max
+	for r := range ranks {
+		if r == ranks-1 && left < max {
+			left = min(left, max/4)
+		}
+		for i := range n {
+			if left > 0 && rank(i) == r {
+				keep[i] = true
+				left--
+			}
+		}
+	}
+	return keep
+}
+
+func rankOf(l *Line, concerned []bool) int {
+	switch {
+	case l.more:
+		return 2
+	case l.Mark != MarkNone:
+		return 0
+	case l.client >= 0 && int(l.client) < len(concerned) && concerned[l.client]:
+		return 1
+	}
+	return 2
+}
+
+// WriteStory prints a story's lines, the true time before each.
+func WriteStory(w io.Writer, lines []Line, style Style) error {
+	const margin = 14 // time, sign
+	for _, l := range lines {
+		text := l.Text
+		if l.Local != "" {
+			text += " [" + l.Local + "]"
+		}
+		for i, part := range wrap(style.text(text), style.width()-margin) {
+			head := fmt.Sprintf("%10s  %s ", seconds(l.At), markSign[l.Mark])
+			if i > 0 || l.Mark == MarkElided {
+				head = strings.Repeat(" ", margin)
+			}
+			if _, err := fmt.Fprintf(w, "%s%s\n", style.faint(head[:10])+head[10:], style.paint(markColor[l.Mark], part)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
