@@ -21,6 +21,9 @@ type BlackBox struct {
 	Model      porcupine.Model
 	Operations []porcupine.Operation
 	Info       porcupine.LinearizationInfo
+	// Rank gives the place of an instant on the operations' time line, for
+	// annotations: porcupine knows one number for time, not time and step.
+	Rank func(Instant) int64
 }
 
 // Porcupine judges a history by linearizability, in up to three views, each within the timeout (0: no limit):
@@ -50,6 +53,7 @@ func Porcupine(h *History, timeout time.Duration) []BlackBox {
 	}
 	for i := range boxes {
 		b := &boxes[i]
+		b.Rank = newTimeline(c).rank
 		b.Result, b.Info = porcupine.CheckOperationsVerbose(b.Model, b.Operations, timeout)
 	}
 	return boxes

@@ -377,6 +377,7 @@ func (db *redisDB) ttl(c *RedisCommand) RedisReply {
 // redisServer is one Redis on one node, without persistence or replicas: a
 // crash takes everything.
 type redisServer struct {
+	env    *Env
 	db     redisDB
 	preset []redisEntry // what it holds at the very first start
 	booted bool
@@ -396,9 +397,10 @@ func (s *redisServer) Start(p *sim.Process) {
 // Request implements sim.Handler.
 func (s *redisServer) Request(p *sim.Process, m *sim.Message) {
 	s.db.op = m.Op
-	r := s.db.run(m.Body.(*RedisCommand), p.Wall())
+	r := s.env.replies.Get()
+	*r = s.db.run(m.Body.(*RedisCommand), p.Wall())
 	s.watchExpiry(p)
-	p.Reply(m, &r)
+	p.Reply(m, r)
 }
 
 // watchExpiry sets a timer for the moment at which the next key is gone. Real

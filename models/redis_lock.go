@@ -99,7 +99,7 @@ type redisVariant struct {
 // redisSystem adds one Redis server and returns the design's system on it.
 func redisSystem(v redisVariant) func(env *Env) System {
 	return func(env *Env) System {
-		s := &redisServer{}
+		s := &redisServer{env: env}
 		if v.token && env.Options.TokenStart > 1 {
 			s.preset = []redisEntry{{key: redisTokenKey, value: RedisInt(env.Options.TokenStart - 1)}}
 		}
@@ -123,7 +123,9 @@ type redisLock struct {
 
 // do sends one command. An error reply is a fault in the model, not an
 // outcome.
-func (l *redisLock) do(t *sim.Task, c *RedisCommand) (*RedisReply, error) {
+func (l *redisLock) do(t *sim.Task, command RedisCommand) (*RedisReply, error) {
+	c := l.env.commands.Get()
+	*c = command
 	p, err := l.link.call(t, l.env, c)
 	if err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
 		g.Mark = t.Unique()
 	}
 	g.Deadline = t.Now().Add(l.env.Options.TTL)
-	c := &RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: l.value(&g), TTL: l.env.Options.TTL, NX: true}
+	c := RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: l.value(&g), TTL: l.env.Options.TTL, NX: true}
 	if l.token {
 		c.Verb, c.NX, c.Key2, c.Script = RedisEval, false, redisTokenKey, &setAndCount
 	}
@@ -172,7 +174,7 @@ func (l *redisLock) value(g *Grant) RedisValue {
 // was sent.
 func (l *redisLock) Renew(t *sim.Task, g *Grant) error {
 	deadline := t.Now().Add(l.env.Options.TTL)
-	c := &RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), TTL: l.env.Options.TTL, Script: l.renew}
+	c := RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), TTL: l.env.Options.TTL, Script: l.renew}
 	if l.blindRenew {
 		c.Verb, c.Value = RedisPExpire, RedisValue{}
 	}
@@ -189,9 +191,9 @@ func (l *redisLock) Renew(t *sim.Task, g *Grant) error {
 
 // Release implements Lock.
 func (l *redisLock) Release(t *sim.Task, g *Grant) error {
-	c := &RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), Script: &compareAndDelete}
+	c := RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), Script: &compareAndDelete}
 	if l.blindDel {
-		c = &RedisCommand{Verb: RedisDel, Key: redisLockKey}
+		c = RedisCommand{Verb: RedisDel, Key: redisLockKey}
 	}
 	r, err := l.do(t, c)
 	if err == nil && r.value.n == 0 {

@@ -178,8 +178,9 @@ func (s *storeSection) do(t *sim.Task, kind OpKind, r storeRequest) (int64, erro
 
 // send sends one request and turns a no into an error.
 func (s *storeSection) send(t *sim.Task, r storeRequest) (*storeReply, error) {
-	body := r
-	p, err := s.link.call(t, s.env, &body)
+	body := s.env.storeRequests.Get()
+	*body = r
+	p, err := s.link.call(t, s.env, body)
 	if err != nil {
 		return nil, err
 	}

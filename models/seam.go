@@ -117,11 +117,31 @@ type Options struct {
 	Clients        int
 }
 
-// Env is what a design is built from.
+// Env is what designs and resources are built from: the world of one run, and
+// memory that the next run uses again.
 type Env struct {
 	World   *sim.World
 	Options Options
 	Rec     Recorder
+	payloads
+}
+
+// payloads is the memory for what messages carry. It dies with the run, as the
+// messages do.
+type payloads struct {
+	commands      sim.Slab[RedisCommand]
+	replies       sim.Slab[RedisReply]
+	storeRequests sim.Slab[storeRequest]
+	storeReplies  sim.Slab[storeReply]
+}
+
+// Reset makes the environment ready for another run in its world.
+func (e *Env) Reset(o Options) {
+	e.Options = o
+	e.commands.Reset()
+	e.replies.Reset()
+	e.storeRequests.Reset()
+	e.storeReplies.Reset()
 }
 
 // Design is a lock design of the catalogue.

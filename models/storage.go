@@ -102,7 +102,7 @@ type storeRule func(s *storeState, r *storeRequest) bool
 // storage is the server that keeps the data. Every change is written and
 // fsynced before it is answered.
 type storage struct {
-	rec     Recorder
+	env     *Env
 	rule    storeRule
 	state   storeState
 	file    *sim.File[storeState]
@@ -119,7 +119,7 @@ type deferredReply struct {
 // newStorage adds the storage's node and process to the world.
 func newStorage(env *Env, rule storeRule) (*storage, *sim.Process) {
 	n := env.World.AddNode(StorageName)
-	s := &storage{rec: env.Rec, rule: rule, file: sim.NewFile[storeState](n)}
+	s := &storage{env: env, rule: rule, file: sim.NewFile[storeState](n)}
 	return s, n.AddServer(StorageName, s)
 }
 
@@ -140,7 +140,8 @@ func (s *storage) Start(*sim.Process) {
 func (s *storage) Request(p *sim.Process, m *sim.Message) {
 	r := m.Body.(*storeRequest)
 	before := s.state.highest
-	reply := &storeReply{ok: s.rule(&s.state, r)}
+	reply := s.env.storeReplies.Get()
+	reply.ok = s.rule(&s.state, r)
 	changed := s.state.highest != before
 	if reply.ok {
 		changed = s.apply(r) || changed
@@ -149,7 +150,7 @@ func (s *storage) Request(p *sim.Process, m *sim.Message) {
 	reply.value = s.seen()
 	// A check that passed decides nothing yet: the write is still to come.
 	if r.verb != storeCheck || !reply.ok {
-		s.rec.Decided(m.Op, reply.ok, reply.value)
+		s.env.Rec.Decided(m.Op, reply.ok, reply.value)
 	}
 	if changed {
 		s.file.Append(s.state)

@@ -21,7 +21,9 @@ func TestExpectationsHold(t *testing.T) {
 	library, err := Library()
 	require.NoError(t, err)
 	for _, s := range library {
-		for _, c := range Cases(s, models.Designs(), models.Resources()) {
+		cases, err := Cases(s, models.Designs(), models.Resources())
+		require.NoError(t, err)
+		for _, c := range cases {
 			if s.Expected(c.Design.Name, c.Resource.Name) == nil {
 				continue
 			}

@@ -60,9 +60,9 @@ func shortLease(t *testing.T) *models.Design {
 	base := design(t, "redis/lua-token")
 	d := *base
 	d.Build = func(env *models.Env) models.System {
-		half := *env
+		half := &models.Env{World: env.World, Options: env.Options, Rec: env.Rec}
 		half.Options.TTL /= 2
-		return base.Build(&half)
+		return base.Build(half)
 	}
 	return &d
 }

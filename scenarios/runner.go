@@ -26,6 +26,7 @@ type Runner struct {
 	Case
 	plan    sim.Plan // resolved
 	world   *sim.World
+	env     *models.Env
 	rec     recorder
 	history checker.History
 	check   checker.Checker
@@ -77,12 +78,18 @@ func NewRunner(c Case) (*Runner, error) {
 		return nil, err
 	}
 	r := &Runner{Case: c, plan: plan, world: sim.NewWorld(sim.Config{})}
+	r.env = &models.Env{World: r.world, Rec: &r.rec}
 	if c.Scenario != nil {
 		if r.witness, err = parseWitnesses(c.Scenario.Witnesses, c.Params.Clients); err != nil {
 			return nil, err
 		}
 	}
 	r.next = make([]int, c.Params.Clients)
+	r.begin()
+	r.build()
+	if err := r.world.CheckPlan(plan); err != nil {
+		return nil, err
+	}
 	return r, nil
 }
 
@@ -144,7 +151,8 @@ func (r *Runner) options() models.Options {
 
 // build puts clients, lock servers and storage into the world, in this order.
 func (r *Runner) build() {
-	env := &models.Env{World: r.world, Options: r.options(), Rec: &r.rec}
+	env := r.env
+	env.Reset(r.options())
 	procs := make([]*sim.Process, r.Params.Clients)
 	var system models.System
 	for i := range procs {

@@ -23,7 +23,7 @@ func Suggest(word string, known []string) string {
 	near := max(1, (len(word)+1)/3)
 	best := ""
 	for _, k := range known {
-		if strings.HasSuffix(k, "/"+lower) {
+		if strings.HasSuffix(k, "/"+lower) || swapped(lower, k) {
 			return didYouMean(k)
 		}
 		if d := levenshtein.Distance(lower, strings.ToLower(k), nil); d <= near && d < len(word) {
@@ -34,6 +34,19 @@ func Suggest(word string, known []string) string {
 		return ""
 	}
 	return didYouMean(best)
+}
+
+// swapped reports whether two neighbouring letters of b, exchanged, give a: one
+// slip of the fingers, though two edits.
+func swapped(a, b string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	i := 0
+	for i < len(a) && a[i] == b[i] {
+		i++
+	}
+	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
 }
 
 func didYouMean(word string) string { return fmt.Sprintf("did you mean %q?", word) }

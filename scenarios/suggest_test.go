@@ -13,6 +13,7 @@ func TestSuggest(t *testing.T) {
 		"puase":                  `did you mean "pause"?`,
 		"Pause":                  `did you mean "pause"?`,
 		"partitoin":              `did you mean "partition"?`,
+		"ta":                     `did you mean "at"?`,
 		"clock_step":             `did you mean "clock-step"?`,
 		"gc-pause":               `did you mean "kleppmann/gc-pause"?`,
 		"atmost":                 `did you mean "at_most"?`,

@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"sync"
 
-	"locklab/models"
 	"locklab/sim"
 )
 
@@ -154,18 +153,4 @@ func lineAt(lines []string, i int) string {
 		return lines[i]
 	}
 	return "(the trace has ended)"
-}
-
-// Cases lists every sensible pairing of the given designs and resources in a
-// scenario: pairs that cannot work together are left out.
-func Cases(s *Scenario, designs []*models.Design, resources []*models.ResourceKind) []Case {
-	var out []Case
-	for _, d := range designs {
-		for _, r := range resources {
-			if d.Serves(r) == nil {
-				out = append(out, Case{Scenario: s, Design: d, Resource: r, Params: s.Params, Plan: s.Plan})
-			}
-		}
-	}
-	return out
 }

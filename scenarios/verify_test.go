@@ -44,7 +44,9 @@ func TestVerifyOfTheLibrary(t *testing.T) {
 	require.NoError(t, err)
 	var cases []Case
 	for _, s := range library {
-		cases = append(cases, Cases(s, models.Designs(), models.Resources())...)
+		more, err := Cases(s, models.Designs(), models.Resources())
+		require.NoError(t, err)
+		cases = append(cases, more...)
 	}
 	first, err := Verify(context.Background(), cases, 1, nil)
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,7 @@ type runFlags struct {
 	set                string
 	json, brief        bool
 	history, plan      string
+	html, porcupine    string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -40,6 +42,7 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
   locklab run kleppmann/gc-pause --design all --resource all
   locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --set ttl=30s,work=2s
   locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --history h.jsonl --plan p.yaml
+  locklab run kleppmann/gc-pause --html pause.html
   locklab run my-scenario.yaml --json`,
 		Args: exactly(1, "one scenario (see locklab list) or one YAML file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runScenario(cmd, args[0], &f) },
@@ -53,6 +56,8 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line for each design and resource")
 	fl.BoolVar(&f.brief, "brief", false, "only the table of answers")
 	fl.StringVar(&f.history, "history", "", "write the history to this file (JSON Lines); for one design and resource")
+	fl.StringVar(&f.html, "html", "", "write the stories as one HTML page to this file")
+	fl.StringVar(&f.porcupine, "porcupine", "", "write porcupine's view of the history to this HTML file; for one design and resource")
 	fl.StringVar(&f.plan, "plan", "", "write a plan file for replay; for one design and resource")
 	return cmd
 }
@@ -73,8 +78,8 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if (f.history != "" || f.plan != "") && len(cases) != 1 {
-		return fmt.Errorf("--history and --plan write one run, and this would be %d; choose one with --design and --resource", len(cases))
+	if (f.history != "" || f.plan != "" || f.porcupine != "") && len(cases) != 1 {
+		return fmt.Errorf("--history, --plan and --porcupine write one run, and this would be %d; choose one with --design and --resource", len(cases))
 	}
 	for i := range cases {
 		if err := cases[i].Params.Apply(settings); err != nil {
@@ -82,6 +87,9 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 		}
 	}
 	out := runOutput{app: a, flags: f, told: !f.json && !f.brief && len(cases) <= storiesMax}
+	if f.html != "" {
+		out.page = reports.NewPage("")
+	}
 	for i := range cases {
 		if err := cmd.Context().Err(); err != nil {
 			return err
@@ -110,17 +118,39 @@ func (a *app) runCase(c scenarios.Case, f *runFlags, out *runOutput) error {
 	if err := crossCheck(res); err != nil {
 		return err
 	}
-	if f.history != "" {
-		if err := writeHistory(f.history, res); err != nil {
-			return err
-		}
-	}
-	if f.plan != "" {
-		if err := os.WriteFile(f.plan, scenarios.MarshalPlanFile(res.PlanFile()), 0o644); err != nil {
-			return err
-		}
+	if err := f.writeFiles(res); err != nil {
+		return err
 	}
 	return out.show(res)
+}
+
+// writeFiles writes what was asked for about one run.
+func (f *runFlags) writeFiles(res *scenarios.Result) error {
+	for _, file := range []struct {
+		name  string
+		write func(io.Writer) error
+	}{
+		{f.history, func(w io.Writer) error { return checker.WriteHistory(w, res.History) }},
+		{f.plan, func(w io.Writer) error { _, err := w.Write(scenarios.MarshalPlanFile(res.PlanFile())); return err }},
+		{f.porcupine, func(w io.Writer) error { return reports.Porcupine(w, res) }},
+	} {
+		if file.name == "" {
+			continue
+		}
+		if err := writeFile(file.name, file.write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeFile creates a file and writes to it.
+func writeFile(name string, write func(io.Writer) error) error {
+	file, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(file), file.Close())
 }
 
 // crossCheck lets porcupine check the same history as a black box. Where it
@@ -132,26 +162,21 @@ func crossCheck(res *scenarios.Result) error {
 	return nil
 }
 
-func writeHistory(name string, res *scenarios.Result) (err error) {
-	file, err := os.Create(name)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, file.Close()) }()
-	return checker.WriteHistory(file, res.History)
-}
-
 // runOutput shows runs one after the other.
 type runOutput struct {
 	app       *app
 	flags     *runFlags
-	told      bool // tell each run in full
+	told      bool          // tell each run in full
+	page      *reports.Page // nil unless asked for
 	rows      []reports.Row
 	different int
 	panicked  *sim.Failure
 }
 
 func (o *runOutput) show(res *scenarios.Result) error {
+	if o.page != nil {
+		o.page.Add(res)
+	}
 	if !res.AsExpected() {
 		o.different++
 	}
@@ -186,6 +211,11 @@ func (o *runOutput) end() error {
 		}
 		reports.Table(o.app.out, o.rows, o.app.style())
 	}
+	if o.page != nil {
+		if err := o.writePage(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case o.panicked != nil:
 		return &exitError{exitInternal, o.panicked.Error()}
@@ -193,6 +223,14 @@ func (o *runOutput) end() error {
 		return &exitError{exitDiffers, fmt.Sprintf("%d of the answers differ from the expected ones", o.different)}
 	}
 	return nil
+}
+
+func (o *runOutput) writePage() error {
+	err := writeFile(o.flags.html, func(w io.Writer) error { _, err := o.page.WriteTo(w); return err })
+	if err == nil && !o.flags.json {
+		_, err = fmt.Fprintf(o.app.out, "\nThe picture: %s (open it in a browser)\n", o.flags.html)
+	}
+	return err
 }
 
 // style says how to print: colour on a terminal unless NO_COLOR is set.

@@ -98,9 +98,5 @@ func chooseCases(s *scenarios.Scenario, designs, resources []string) ([]scenario
 	if err != nil {
 		return nil, err
 	}
-	cases := scenarios.Cases(s, ds, rs)
-	if len(cases) == 0 {
-		return nil, ds[0].Serves(rs[0])
-	}
-	return cases, nil
+	return scenarios.Cases(s, ds, rs)
 }

@@ -42,7 +42,11 @@ func (a *app) verify(cmd *cobra.Command, seed uint64, hashes bool) error {
 	}
 	var cases []scenarios.Case
 	for _, s := range library {
-		cases = append(cases, scenarios.Cases(s, models.Designs(), models.Resources())...)
+		more, err := scenarios.Cases(s, models.Designs(), models.Resources())
+		if err != nil {
+			return err
+		}
+		cases = append(cases, more...)
 	}
 	bar := a.progress(2*len(cases), "verify")
 	got, err := scenarios.Verify(cmd.Context(), cases, seed, func() { _ = bar.Add(1) })
