@@ -30,7 +30,8 @@ type Recorder interface {
 	// the outcome unknown; any other error is a refusal. seen is what a read saw.
 	Return(t *sim.Task, op int32, err error, seen int64)
 	// Acquired ends an acquire with success: from now on the client believes.
-	Acquired(t *sim.Task, op int32, g *Grant)
+	// token is the grant's fencing token, 0 for none.
+	Acquired(t *sim.Task, op int32, token int64)
 	// LearnsLoss says that the client has just learned that its lock is gone.
 	LearnsLoss(t *sim.Task, tenure int32)
 	// Decided says what a resource made of an operation, at the moment at

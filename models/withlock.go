@@ -61,7 +61,7 @@ func (l *locked) acquire(t *sim.Task, job int) (*tenure, error) {
 		rec.Sent(t, op)
 		g, err := l.lock.Acquire(t)
 		if err == nil {
-			rec.Acquired(t, op, &g)
+			rec.Acquired(t, op, g.Token)
 			g.Op = op
 			return &tenure{Grant: g, checks: opts.ChecksValidity, rec: rec}, nil
 		}

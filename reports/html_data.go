@@ -50,7 +50,7 @@ type storyData struct {
 
 	Times     []int64   `json:"times"`     // the moments, each in ns since the one before
 	Lanes     [][]int64 `json:"lanes"`     // name, role, client+1
-	Bars      [][]int64 `json:"bars"`      // lane, kind, from, to+1, label, client+1, token
+	Bars      [][]int64 `json:"bars"`      // lane (-1: between them), kind, from, to+1, label, client+1, token
 	Messages  [][]int64 `json:"messages"`  // from, to, sent, ended+1, flags, short label, text, client+1, token
 	Marks     [][]int64 `json:"marks"`     // lane+1, at, kind, label, client+1
 	Folds     [][]int64 `json:"folds"`     // lane, from, to, how many, label, client+1
@@ -311,16 +311,25 @@ func (s *scene) addFaults() {
 			continue
 		}
 		kind := e.Body.String()
-		s.mark(e.Proc, e.At, markFault, fmt.Sprintf("%s (fault %d)", kind, e.A), s.client(e.Proc))
+		fault, _ := sim.ParseFaultKind(kind)
+		if !marksItself(fault) {
+			s.mark(e.Proc, e.At, markFault, fmt.Sprintf("%s (fault %d)", kind, e.A), s.client(e.Proc))
+		}
+		lane := int(s.lane(e.Proc)) - 1 // -1, between the lanes, for what concerns the network
 		end, lasts := over[e.A]
 		switch {
-		case kind == sim.Pause.String() || kind == sim.Freeze.String() || e.Proc < 0 || !lasts:
-		case kind == sim.Stall.String():
-			s.bar(s.laneOf[e.Proc], barStall, e.At, end, s.stalledTask(i), s.client(e.Proc), 0)
+		case fault == sim.Pause || fault == sim.Freeze || !lasts:
+		case fault == sim.Stall:
+			s.bar(lane, barStall, e.At, end, s.stalledTask(i), s.client(e.Proc), 0)
 		case end > e.At:
-			s.bar(s.laneOf[e.Proc], barFault, e.At, end, kind, s.client(e.Proc), 0)
+			s.bar(lane, barFault, e.At, end, kind, s.client(e.Proc), 0)
 		}
 	}
+}
+
+// marksItself reports whether the effect of a fault has a mark of its own.
+func marksItself(k sim.FaultKind) bool {
+	return k == sim.Crash || k == sim.ClockStep || k == sim.ClockRate || k == sim.ClockOffset
 }
 
 // stalledTask names the task that a stall stops: its pause follows in the trace.

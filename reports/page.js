@@ -80,7 +80,7 @@ const VERDICT = {
 };
 const LOCK = {
   kept: 'it kept its promise',
-  overlap: 'two believed at the same time that they held it',
+  overlap: 'two believed at once',
   broken: 'it broke its promise',
 };
 
@@ -92,9 +92,10 @@ function fill(el, attributes, children) {
     else if (value === true) el.setAttribute(name, '');
     else if (value !== false && value != null) el.setAttribute(name, value);
   }
-  for (const c of children.flat()) if (c != null && c !== false) el.append(c);
+  for (const c of children.flat(3)) if (c != null && c !== false) el.append(c);
   return el;
 }
+const refill = (el, ...children) => { el.replaceChildren(); fill(el, null, children); };
 const h = (tag, attributes, ...children) => fill(document.createElement(tag), attributes, children);
 const s = (tag, attributes, ...children) => fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 
@@ -134,7 +135,6 @@ const view = { story: null, step: -1, zoom: 1, scaled: false, items: [], geometr
 
 function build() {
   ui.title = h('h1');
-  ui.summary = h('p', { class: 'summary' });
   ui.choosers = h('div', { class: 'choosers' });
   ui.answers = h('div', { class: 'answers' });
   ui.findings = h('div', { class: 'findings', role: 'group', 'aria-label': 'Findings: each jumps to its moment' });
@@ -153,8 +153,9 @@ function build() {
   ui.scale = h('button', { type: 'button', class: 'quiet', id: 'scale', 'aria-pressed': 'false', onclick: toggleScale, title: 'Draw time to scale (s)' }, 'time to scale');
   root.replaceChildren(
     h('header', {},
-      h('div', { class: 'top' }, ui.title, ui.theme), ui.choosers,
-      ui.answers, ui.findings, h('div', { class: 'more' }, ui.about, ui.grid)),
+      h('div', { class: 'top' }, ui.title, ui.choosers, ui.theme),
+      h('div', { class: 'results' }, ui.answers, ui.findings),
+      h('div', { class: 'more' }, ui.about, ui.grid)),
     h('main', {},
       h('section', { class: 'diagram', 'aria-label': 'Diagram' },
         h('div', { class: 'tools' },
@@ -253,7 +254,7 @@ function showChoosers() {
   const now = parts(data.stories[view.index]);
   const names = ['scenario', 'design', 'resource', 'seed'];
   const inScenario = data.stories.map(parts).filter((p) => p[0] === now[0]);
-  ui.choosers.replaceChildren(...names.map((name, k) => {
+  refill(ui.choosers, ...names.map((name, k) => {
     const values = [...new Set((k === 0 ? data.stories.map(parts) : inScenario).map((p) => p[k]))];
     if (values.length < 2) return h('span', { class: 'chosen' }, h('span', { class: 'what' }, name), ' ', h('b', {}, now[k]));
     const select = h('select', { id: 'choose-' + name, onchange: () => pick(k, select.value) },
@@ -275,7 +276,7 @@ function showGrid() {
     return h('td', {}, h('a', { href: anchor(story, -1), onclick: go, 'aria-current': current ? 'true' : null },
       icon((VERDICT[text(story.verdict)] || ['hollow'])[0]), ' ', text(story.verdict)));
   };
-  ui.grid.replaceChildren(h('summary', {}, 'All ' + same.length + ' runs of this scenario'),
+  refill(ui.grid, h('summary', {}, 'All ' + same.length + ' runs of this scenario'),
     h('div', { class: 'scroll' }, h('table', {},
       h('thead', {}, h('tr', {}, h('th', {}), values(2).map((r) => h('th', { scope: 'col' }, r)))),
       h('tbody', {}, values(1).map((d) => h('tr', {}, h('th', { scope: 'row' }, d), values(2).map((r) => cell(d, r))))))));
@@ -285,11 +286,11 @@ function showAnswers(story) {
   const [sign, words] = VERDICT[story.verdict] || ['hollow', ''];
   const e = story.expected;
   const differs = e && e[3] !== 1;
-  ui.answers.replaceChildren(
+  refill(ui.answers, 
     h('span', { class: 'answer verdict ' + story.verdict }, icon(sign), ' ', h('b', {}, story.verdict), h('span', { class: 'words' }, ' ' + words)),
     h('span', { class: 'answer lock' }, 'lock: ', h('b', {}, story.lock), h('span', { class: 'words' }, ' ' + (LOCK[story.lock] || ''))),
     differs && h('span', { class: 'answer differs' }, 'expected ', h('b', {}, [text(e[0]), text(e[1])].filter(Boolean).join(', lock '))));
-  ui.findings.replaceChildren(...story.findings.map((f, i) => h('button', {
+  refill(ui.findings, ...story.findings.map((f, i) => h('button', {
     type: 'button', class: 'finding', 'data-line': f.line, title: story.lines[f.line] ? story.lines[f.line].text : '', onclick: () => goto(f.line),
   }, h('span', { class: 'number' }, i + 1), ' ', f.kind, ' ', h('span', { class: 'when' }, story.lines[f.line] ? seconds(story.times[story.lines[f.line].at]) + ' s' : ''))));
   ui.findings.hidden = story.findings.length === 0;
@@ -305,7 +306,7 @@ function showAbout(story) {
   const sc = story.scenario;
   const list = (title, items) => items && items.length > 0 && [h('h3', {}, title), h('ul', {}, items)];
   const paragraphs = text(sc.story).split(/\n\s*\n/).filter((p) => p.trim());
-  ui.about.replaceChildren(h('summary', {}, 'About this run'),
+  refill(ui.about, h('summary', {}, 'About this run'),
     h('div', { class: 'columns' },
       paragraphs.map((p) => h('p', {}, p)),
       story.expected && text(story.expected[2]) && [h('h3', {}, story.expected[3] === 1 ? 'Why, as expected' : 'What was expected, and why'), h('p', {}, text(story.expected[2]))],
@@ -319,7 +320,7 @@ function showAbout(story) {
 const LINE_SIGN = { fault: 'fault', unknown: 'unknown', refused: 'refused', stale: 'stale', finding: 'finding' };
 
 function showLines(story) {
-  ui.lines.replaceChildren(...story.lines.map((l, i) => h('li', {},
+  refill(ui.lines, ...story.lines.map((l, i) => h('li', {},
     h('button', { type: 'button', class: 'line ' + l.mark, 'data-step': i, onclick: () => goto(i) },
       h('span', { class: 'when' }, seconds(story.times[l.at])),
       h('span', { class: 'sign-box' }, LINE_SIGN[l.mark] ? icon(LINE_SIGN[l.mark]) : ''),
@@ -339,14 +340,16 @@ function gapHeight(ns) {
 function layout(story, width) {
   const g = { narrow: width < 620 };
   g.font = g.narrow ? 10.5 : 12;
-  g.gutter = g.narrow ? 46 : 74;
-  g.right = g.narrow ? 66 : 128;
+  g.gutter = g.narrow ? 54 : 74;
+  g.right = g.narrow ? 74 : 128;
   g.top = 40;
-  const n = story.lanes.length, inset = g.narrow ? 14 : 34;
+  const n = story.lanes.length, inset = g.narrow ? 22 : 36;
   const room = width - g.gutter - inset - g.right;
   g.spacing = n > 1 ? Math.min(300, Math.max(g.narrow ? 46 : 60, room / (n - 1))) : 0;
   g.x = story.lanes.map((_, i) => g.gutter + inset + i * g.spacing);
   g.width = Math.max(width, g.gutter + inset + (n - 1) * g.spacing + g.right);
+  g.network = g.x[0] + g.spacing / 2; // where things of nobody's lane are drawn
+  g.laneX = (lane) => lane < 0 ? g.network : g.x[lane];
   g.y = [];
   const end = story.times[story.times.length - 1] || 1;
   let y = g.top + 16;
@@ -386,8 +389,11 @@ class Labels {
     if (!where && !options.must) return null;
     where = where || candidates[0];
     this.block(left(where), where[1] - size, w, height);
-    const el = s('text', { x: where[0], y: where[1], 'text-anchor': where[2] || 'start', 'font-size': size, class: 'label ' + (options.cls || '') }, words);
+    const el = s('text', { x: where[0], y: where[1], 'text-anchor': where[2] || 'start', 'font-size': size, class: 'label ' + (options.cls || ''),
+      transform: options.turn ? `rotate(${options.turn.toFixed(2)} ${where[0]} ${where[1]})` : null,
+    }, words);
     this.layer.append(el);
+    if (options.of) options.of.parts.push(el);
     return el;
   }
 }
@@ -402,20 +408,22 @@ function draw() {
     class: 'drawing', viewBox: `0 0 ${g.width} ${g.height}`, width: g.width, height: g.height, role: 'group',
     'aria-label': `Space-time diagram of ${story.lanes.length} lanes; the story beside it says the same in words`,
   }, definitions(g), ...names.map((n) => layer[n]));
-  const d = { story, g, layer, labels: new Labels(g, layer.labels), items: [] };
+  const d = { story, g, layer, labels: new Labels(g, layer.labels), items: [], bands: [] };
   drawLanes(d);
   drawBands(d);
   drawBars(d);
   drawMarks(d);
   drawMessages(d);
   drawFolds(d);
+  drawTokens(d);
   drawBarLabels(d);
   drawMessageLabels(d);
+  drawBandLabels(d);
   drawClocks(d);
   drawAxis(d);
   drawNow(d);
   view.items = d.items;
-  d.items.forEach((item, i) => item.el.setAttribute('data-item', i));
+  d.items.forEach((it, i) => it.parts.forEach((el) => el.setAttribute('data-item', i)));
   view.svg = svg;
   ui.canvas.replaceChildren(svg);
   drawHeads(story, g);
@@ -433,8 +441,9 @@ function definitions(g) {
 function item(d, el, from, to, lane, details) {
   el.classList.add('item');
   el.setAttribute('tabindex', '-1');
-  d.items.push({ el, from, to, lane, details });
-  return el;
+  const it = { el, from, to, lane, details, parts: [el] };
+  d.items.push(it);
+  return it;
 }
 
 // shortName keeps a lane's name where its column is narrow: client-1 is c-1.
@@ -454,7 +463,7 @@ function drawHeads(story, g) {
   const time = h('span', { class: 'lane-head time' }, g.narrow ? 's' : 'true time');
   time.style.left = (g.narrow ? 24 : 36) + 'px';
   ui.lanes.style.width = g.width + 'px';
-  ui.lanes.replaceChildren(time, ...story.lanes.map(head));
+  refill(ui.lanes, time, ...story.lanes.map(head));
 }
 
 function drawLanes(d) {
@@ -489,10 +498,19 @@ function drawBands(d) {
     while (j < last && count(j) >= 2) j++;
     const el = s('rect', { x: left, y: g.y[i], width: right - left, height: Math.max(2, g.y[j] - g.y[i]), class: 'band' });
     const [from, to] = [i, j];
-    item(d, el, from, to, -1, () => ['Two believe at once that they hold the lock', `from ${seconds(story.times[from])} s to ${seconds(story.times[to])} s, ${length(story.times[to] - story.times[from])}`]);
+    const it = item(d, el, from, to, -1, () => ['Two believe at once that they hold the lock', `from ${seconds(story.times[from])} s to ${seconds(story.times[to])} s, ${length(story.times[to] - story.times[from])}`]);
     layer.bands.append(el);
-    if (g.spacing > 130) d.labels.put('both believe', [[(g.x[Math.min(...lanes)] + g.x[Math.max(...lanes)]) / 2, g.y[i] - 3, 'middle'], [(g.x[Math.min(...lanes)] + g.x[Math.max(...lanes)]) / 2, g.y[j] + g.font + 2, 'middle']], { cls: 'warn', size: g.font - 1 });
+    d.bands.push({ it, left, right, y1: g.y[i], y2: g.y[j] });
     i = j;
+  }
+}
+
+function drawBandLabels(d) {
+  for (const b of d.bands) {
+    const x = (b.left + b.right) / 2, places = [];
+    for (let y = b.y1 + d.g.font + 6; y < b.y2 - 4; y += 11) places.push([x, y, 'middle']);
+    const put = (words) => d.labels.put(words, places, { cls: 'warn', size: d.g.font - 0.5, of: b.it });
+    if (places.length && b.right - b.left > 90) put('both believe that they hold the lock') || put('both believe');
   }
 }
 
@@ -502,8 +520,8 @@ const BAR_WIDTH = [14, 14, 34, 22, 14, 5];
 function barBox(d, b) {
   const { g, story } = d;
   const w = BAR_WIDTH[b.kind] * (g.narrow && b.kind === BAR.stop ? 0.85 : 1);
-  let x = g.x[b.lane] - w / 2;
-  if (b.kind === BAR.fault) x -= 14;
+  let x = g.laneX(b.lane) - w / 2;
+  if (b.kind === BAR.fault && b.lane >= 0) x -= 14;
   if (b.kind === BAR.grant) { // grants that overlap stand side by side
     const before = story.bars.filter((o) => o !== b && o.kind === b.kind && o.lane === b.lane && o.from < b.from && (o.to < 0 || o.to > b.from)).length;
     x += before * 16;
@@ -519,7 +537,8 @@ function drawBars(d) {
   [...story.bars].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind)).forEach((b) => {
     const box = barBox(d, b);
     const el = s('rect', { x: box.x, y: box.y, width: box.w, height: box.h, rx: b.kind === BAR.stop ? 3 : 2, class: `bar ${BAR_CLASS[b.kind]} ${color(b.client)}` });
-    group.append(item(d, el, b.from, b.to < 0 ? Infinity : b.to, b.lane, () => barDetails(story, b)));
+    item(d, el, b.from, b.to < 0 ? Infinity : b.to, b.lane, () => barDetails(story, b));
+    group.append(el);
   });
   layer.bars.setAttribute('clip-path', 'url(#past)');
   layer.bars.append(group);
@@ -542,7 +561,7 @@ function drawBarLabels(d) {
       }
       if (b.kind === BAR.grant && b.to >= 0 && b.label && b.label !== 'released') {
         layer.labels.append(s('path', { d: `M${box.x - 5} ${box.y + box.h}H${box.x + box.w + 5}`, class: 'end-of-grant' }));
-        d.labels.put(b.label, [[box.x + box.w + 6, box.y + box.h + 4], [box.x + box.w + 6, box.y + box.h - 8], [box.x + box.w + 6, box.y + box.h + 16]], { cls: 'end', must: true, size: g.font - 0.5 });
+        d.labels.put(b.label, [[box.x + box.w + 6, box.y + box.h + 4], [box.x + box.w + 6, box.y + box.h - 8], [box.x + box.w + 6, box.y + box.h + 17], [box.x + box.w + 6, box.y + box.h - 21], [box.x + box.w + 6, box.y + box.h + 30]], { cls: 'end', must: true, size: g.font - 0.5 });
       }
     } else {
       const long = b.to >= 0 ? ' ' + length(story.times[b.to] - story.times[b.from]) : '';
@@ -562,20 +581,22 @@ function drawMarks(d) {
   [...story.marks].sort((a, b) => (loud[b.kind] || 0) - (loud[a.kind] || 0)).forEach((m) => {
     const name = MARK_NAME[m.kind];
     const aside = m.kind === MARK.fault || m.kind === MARK.gaveUp || m.kind === MARK.clock || m.kind === MARK.closed;
-    const x = m.lane < 0 ? g.gutter : g.x[m.lane] - (aside ? 22 : 0), y = g.y[m.at];
+    const x = g.laneX(m.lane) - (aside && m.lane >= 0 ? 22 : 0), y = g.y[m.at];
     const el = s('g', { class: `mark ${name} ${color(m.client)}` }, s('circle', { cx: x, cy: y, r: 12, class: 'hit' }), shape(name, x, y, loud[m.kind] ? 8 : 6.5));
-    layer.marks.append(item(d, el, m.at, m.at, m.lane, () => markDetails(story, m)));
+    const it = item(d, el, m.at, m.at, m.lane, () => markDetails(story, m));
+    layer.marks.append(el);
     d.labels.block(x - 9, y - 8, 18, 16);
-    let words = m.label, options = { cls: name, size: g.font };
+    let words = m.label, options = { cls: name, size: g.font, of: it };
     if (m.kind === MARK.stale) words = 'STALE ' + m.label;
     if (m.kind === MARK.write) words = g.narrow ? m.label : 'wrote ' + m.label;
     if (m.kind === MARK.fault && stopsAt(m)) words = ''; // its bar says it
     if (m.kind === MARK.fault && g.narrow) words = words.replace(/ \(fault.*/, '');
-    if (loud[m.kind]) options = { cls: name + ' loud', bold: true, must: true, size: g.font + (g.narrow ? 0 : 1) };
+    if (loud[m.kind]) options = { ...options, cls: name + ' loud', bold: true, must: true, size: g.font + (g.narrow ? 0 : 1) };
     if (!words) return;
-    const places = aside ? [[x - 10, y + 4, 'end'], [x + 40, y + 4], [x - 10, y - 9, 'end'], [x + 40, y - 9]]
+    const places = aside ? [[x - 10, y + 4, 'end'], [x + 40, y + 4], [x - 10, y - 9, 'end'], [x + 40, y - 9], [x + 40, y + 17]]
       : [[x + 14, y + 4], [x + 14, y - 9], [x + 14, y + 17], [x - 14, y + 4, 'end']];
-    d.labels.put(words, places, options);
+    const there = m.lane < 0 ? [[x + 10, y + 4]] : places;
+    d.labels.put(words, there, options) || (m.kind === MARK.clock && d.labels.put('clock', there, options));
   });
 }
 
@@ -606,7 +627,8 @@ function drawMessages(d) {
     const el = s('g', { class: 'arrow ' + cls }, s('path', { d: path, class: 'hit-line' }), s('path', { d: path, class: 'message ' + cls }));
     if (r.lost) el.append(shape('lost', end[0], end[1], 6));
     else if (!r.endless) el.append(head(before, end, cls));
-    layer.messages.append(item(d, el, m.sent, m.ended < 0 ? Infinity : m.ended, m.to, () => messageDetails(story, m)));
+    r.item = item(d, el, m.sent, m.ended < 0 ? Infinity : m.ended, m.to, () => messageDetails(story, m));
+    layer.messages.append(el);
     return r;
   });
 }
@@ -616,42 +638,53 @@ function head([x1, y1], [x2, y2], cls) {
   return s('path', { d: `M${x2} ${y2}L${at(10, 0.38)}L${at(10, -0.38)}Z`, class: 'head ' + cls });
 }
 
-// drawMessageLabels writes what messages carry: the token on the arrow near its
-// end, the words in the gap beside the client, the long form where it fits.
-function drawMessageLabels(d) {
+// spot finds where on a message's line its words and its token go: the words in
+// the gap beside the client, the token in the gap before the receiver.
+function spot(d, m, r) {
+  const { g } = d, p = r.points, straight = p.length === 2, [a, b] = p, last = p[p.length - 1];
+  const dir = Math.sign(b[0] - a[0]) || 1;
+  const along = (x) => a[1] + (b[1] - a[1]) * (x - a[0]) / (b[0] - a[0] || 1);
+  const start = a[0] + dir * (g.spacing / 2 - 7), end = straight ? b[0] - dir * (g.spacing / 2 - 7) : start;
+  const words = r.lost ? (a[0] + b[0]) / 2 : m.flags & FLAG.reply ? end : start;
+  const token = r.lost ? a[0] + dir * 22 : straight ? end : last[0] - dir * Math.min(34, g.spacing * 0.35);
+  const turn = Math.atan2(b[1] - a[1], b[0] - a[0]) * 180 / Math.PI;
+  const upright = turn > 90 ? turn - 180 : turn < -90 ? turn + 180 : turn;
+  return { words, wordsY: along(words), token, tokenY: straight ? along(token) : last[1] - 3, turn: Math.abs(upright) < 25 ? upright : 0, same: Math.abs(words - token) < 10 };
+}
+
+// drawTokens puts the fencing tokens on their arrows.
+function drawTokens(d) {
   const { g, story } = d;
   story.messages.forEach((m, i) => {
-    const r = d.routes[i], p = r.points, straight = p.length === 2;
-    const [a, b] = [p[0], p[1]], dir = Math.sign(b[0] - a[0]) || 1;
-    const along = (x) => a[1] + (b[1] - a[1]) * (x - a[0]) / (b[0] - a[0] || 1);
-    const gap = (nearStart) => nearStart || !straight ? a[0] + dir * g.spacing / 2 : b[0] - dir * g.spacing / 2;
-    const atClient = gap(!(m.flags & FLAG.reply));
-    let room = g.spacing - 34;
-    if (m.token) {
-      const tx = r.lost ? (a[0] + b[0]) / 2 : straight ? gap(false) : p[p.length - 1][0] - dir * Math.min(30, g.spacing * 0.35);
-      const ty = straight ? along(tx) : p[p.length - 1][1] - 3;
-      drawToken(d, tx, ty, m, i);
-      if (Math.abs(tx - atClient) < 10) room -= 4;
-    }
-    const fate = r.lost ? (m.flags & FLAG.nobody ? ' nobody there' : ' LOST') : m.flags & FLAG.held ? ' held up' : m.flags & FLAG.twice ? ' twice' : '';
-    const size = g.font - 1, fits = (w) => (w + fate).length * size * 0.56 < room;
-    const plain = m.text.replace(/ ?\b\w+=\S+/g, '').trim();
-    const words = [plain.length > 24 ? plain.slice(0, 23) + '\u2026' : plain, m.short].find((w) => w && fits(w));
-    const lift = m.token && Math.abs(gap(false) - atClient) < 10 ? 11 : 4;
-    const x = r.lost ? (a[0] + b[0]) / 2 : atClient, y = along(x) - lift;
-    if (fate) d.labels.put((words || '') + fate, [[x, y, 'middle'], [x, y + lift + size + 3, 'middle']], { cls: 'fate', size, bold: true, must: true });
-    else if (words) d.labels.put(words, [[x, y, 'middle'], [x, y + lift + size + 1, 'middle']], { cls: 'message-label ' + color(m.client), size });
+    if (!m.token) return;
+    const r = d.routes[i], at = spot(d, m, r), x = at.token, y = at.tokenY;
+    const words = String(m.token), size = g.font - 0.5, w = words.length * size * 0.6 + 8;
+    d.labels.block(x - w / 2, y - 8, w, 16);
+    const el = s('g', { class: 'token item ' + color(m.client) }, s('rect', { x: x - w / 2, y: y - 7.5, width: w, height: 15, rx: 3 }),
+      s('text', { x, y: y + size * 0.36, 'text-anchor': 'middle', 'font-size': size }, words));
+    d.layer.labels.append(el);
+    r.item.parts.push(el);
   });
 }
 
-function drawToken(d, x, y, m, i) {
-  const words = String(m.token), size = d.g.font - 0.5, w = words.length * size * 0.6 + 8;
-  d.labels.block(x - w / 2, y - 8, w, 16);
-  const el = s('g', { class: 'token ' + color(m.client), 'data-message': i }, s('rect', { x: x - w / 2, y: y - 7.5, width: w, height: 15, rx: 3 }),
-    s('text', { x, y: y + size * 0.36, 'text-anchor': 'middle', 'font-size': size }, words));
-  d.layer.labels.append(el);
-  d.items.push({ el, from: m.sent, to: m.ended < 0 ? Infinity : m.ended, lane: m.to, details: () => messageDetails(d.story, m), twin: true });
-  el.classList.add('item');
+const fateOf = (m) => m.flags & FLAG.lost ? (m.flags & FLAG.nobody ? 'nobody there' : 'LOST') : m.flags & FLAG.held ? 'held up' : m.flags & FLAG.twice ? 'twice' : '';
+
+// drawMessageLabels writes what messages carry, in the long form where it fits.
+// What became of an unlucky message comes first.
+function drawMessageLabels(d) {
+  const { g, story } = d, size = g.font - 1;
+  const order = [...story.messages.keys()].sort((a, b) => !!fateOf(story.messages[b]) - !!fateOf(story.messages[a]) || a - b);
+  for (const i of order) {
+    const m = story.messages[i], r = d.routes[i], at = spot(d, m, r), fate = fateOf(m);
+    const room = r.lost ? Math.abs(r.points[1][0] - r.points[0][0]) : g.spacing - 30;
+    const plain = m.text.replace(/ ?\b\w+=\S+/g, '').trim();
+    const whole = [plain.length > 26 ? plain.slice(0, 25) + '\u2026' : plain, m.short].filter((w) => w && w !== String(m.token));
+    const words = whole.map((w) => (fate ? w + ' ' + fate : w)).find((w) => w.length * size * 0.56 < room) || fate;
+    if (!words) continue;
+    const above = at.wordsY - (at.same && m.token ? 11 : 4), below = at.wordsY + size + (at.same && m.token ? 8 : 2);
+    d.labels.put(words, [[at.words, above, 'middle'], [at.words, below, 'middle']],
+      { cls: fate ? 'fate' : 'message-label ' + color(m.client), size, bold: !!fate, must: !!fate, turn: at.turn, of: r.item });
+  }
 }
 
 function drawFolds(d) {
@@ -660,12 +693,13 @@ function drawFolds(d) {
     const x = g.x[f.lane] + (story.bars.some((b) => b.kind === BAR.belief && b.lane === f.lane && b.from <= f.from && (b.to < 0 || b.to >= f.to)) ? 12 : 0);
     const y1 = g.y[f.from] + 4, y2 = Math.max(g.y[f.to] - 4, y1 + 2);
     const el = s('g', { class: 'fold ' + color(f.client) }, s('path', { d: `M${x} ${y1}V${y2}`, class: 'hit-line' }), s('path', { d: `M${x} ${y1}V${y2}`, class: 'dots' }));
-    layer.folds.append(item(d, el, f.from, f.to, f.lane, () => [`${f.count} ${f.label}`, `${seconds(story.times[f.from])} s to ${seconds(story.times[f.to])} s; folded into one line`]));
+    const it = item(d, el, f.from, f.to, f.lane, () => [`${f.count} ${f.label}`, `${seconds(story.times[f.from])} s to ${seconds(story.times[f.to])} s; folded into one line`]);
+    layer.folds.append(el);
     const places = [], middle = (y1 + y2) / 2;
     for (const dy of [0, -16, 16, -32, 32, -48, 48]) places.push([x + 9, middle + dy + 4], [x - 9, middle + dy + 4, 'end']);
     const long = `${f.count} ${f.label}`;
-    (g.spacing > 150 && d.labels.put(long, places, { cls: 'fold-label', size: g.font - 1 })) ||
-      d.labels.put('\u00d7' + f.count, places, { cls: 'fold-label', size: g.font - 0.5, must: true });
+    (g.spacing > 150 && d.labels.put(long, places, { cls: 'fold-label', size: g.font - 1, of: it })) ||
+      d.labels.put('\u00d7' + f.count, places, { cls: 'fold-label', size: g.font - 0.5, must: true, of: it });
   });
 }
 
@@ -722,13 +756,14 @@ function drawAxis(d) {
     used.push(y);
     d.labels.put(seconds(story.times[at]), [[x - 5, y + 4, 'end']], { cls: 'time' + (told.has(at) ? ' told' : ''), size: g.font - (g.narrow ? 1 : 0.5), must: rank(at) < 2 });
   });
-  flags.forEach((numbers, at) => numbers.forEach((n, k) => {
-    const fx = g.gutter + 2 + k * 15, y = g.y[at];
-    const line = story.findings[n - 1].line;
-    const el = s('g', { class: 'flag' }, s('path', { d: `M${fx - 6} ${y - 7}h12v14h-12Z` }), s('text', { x: fx, y: y + 4, 'text-anchor': 'middle', 'font-size': 10.5 }, n));
+  flags.forEach((numbers, at) => {
+    const words = numbers.length > 1 ? numbers[0] + '\u2013' + numbers[numbers.length - 1] : String(numbers[0]);
+    const w = 7 + words.length * 6.5, left = x - 2, y = g.y[at], line = story.findings[numbers[0] - 1].line;
+    const el = s('g', { class: 'flag' }, s('rect', { x: left, y: y - 7.5, width: w, height: 15, rx: 2 }), s('text', { x: left + w / 2, y: y + 4, 'text-anchor': 'middle', 'font-size': 10.5 }, words));
     el.addEventListener('click', () => goto(line));
-    layer.axis.append(item(d, el, at, at, -1, () => [story.lines[line].text]));
-  }));
+    item(d, el, at, at, -1, () => numbers.map((n) => story.lines[story.findings[n - 1].line].text));
+    layer.axis.append(el);
+  });
 }
 
 function drawNow(d) {
@@ -759,9 +794,9 @@ function showStep(scroll) {
   const at = line ? line.at : Infinity;
   view.svg.classList.toggle('stepping', !!line);
   for (const it of view.items) {
-    it.el.classList.toggle('future', it.from > at);
+    for (const el of it.parts) el.classList.toggle('future', it.from > at);
     it.el.classList.toggle('flight', it.from <= at && it.to > at && it.el.classList.contains('arrow'));
-    it.el.classList.toggle('present', it.from === at || it.to === at);
+    it.el.classList.toggle('present', it.to === at);
   }
   const y = line ? g.y[at] : g.height;
   view.svg.querySelector('#past-rect').setAttribute('height', line ? y + 2 : g.height);
@@ -769,9 +804,9 @@ function showStep(scroll) {
   ui.slider.value = line ? view.step : story.lines.length;
   ui.slider.setAttribute('aria-valuetext', line ? `step ${view.step + 1} of ${story.lines.length}: ${line.text}` : 'the whole story');
   ui.caption.className = 'caption ' + (line ? line.mark : 'whole');
-  ui.caption.replaceChildren(...(line
+  refill(ui.caption, ...(line
     ? [h('span', { class: 'when' }, seconds(story.times[at]) + ' s'), ' ', LINE_SIGN[line.mark] ? icon(LINE_SIGN[line.mark]) : '', ' ', line.text]
-    : ['The whole story in ' + story.lines.length + ' steps. Press \u2192 to go through it.']));
+    : [`The whole story, ${story.lines.length} steps. Press \u2192 to go through it.`]));
   ui.lines.querySelectorAll('.line').forEach((el, i) => {
     el.classList.toggle('future', !!line && i > view.step);
     if (i === view.step) el.setAttribute('aria-current', 'step'); else el.removeAttribute('aria-current');
@@ -784,6 +819,8 @@ function follow(y) {
   const smooth = matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth';
   if (y == null) return;
   const pane = ui.pane, room = pane.clientHeight;
+  const shown = pane.getBoundingClientRect(), bar = document.querySelector('footer').getBoundingClientRect();
+  if (shown.bottom > bar.top + 2 || shown.top < 0) scrollBy({ top: shown.top - 4, behavior: 'auto' }); // a narrow page scrolls as a whole
   if (pane.scrollHeight > room && (y < pane.scrollTop + 60 || y > pane.scrollTop + room - 80)) pane.scrollTo({ top: Math.max(0, y - room * 0.45), behavior: smooth });
   const current = ui.lines.querySelector('[aria-current]');
   const list = ui.lines;
@@ -822,12 +859,12 @@ function messageDetails(story, m) {
 }
 
 function barDetails(story, b) {
-  const t = story.times, name = story.lanes[b.lane].name, token = b.token ? ` (token ${b.token})` : '';
+  const t = story.times, name = b.lane < 0 ? 'the network' : story.lanes[b.lane].name, token = b.token ? ` (token ${b.token})` : '';
   const who = holderName(story, b.client);
   const what = { [BAR.belief]: `${name} ${b.label}${token}`, [BAR.grant]: `the lock is ${who}\u2019s${token}` }[b.kind] || `${name}: ${b.label}`;
   const out = [what, `from ${seconds(t[b.from])} s ` + (b.to >= 0 ? `to ${seconds(t[b.to])} s, ${length(t[b.to] - t[b.from])}` : 'to the end of the run')];
   if (b.kind === BAR.grant && b.label) out.push('ended: ' + b.label);
-  const c = clockOf(story, b.lane, b.from);
+  const c = b.lane >= 0 && clockOf(story, b.lane, b.from);
   if (c) out.push('at its start, ' + c);
   return out;
 }
@@ -848,7 +885,7 @@ function showTip(el, x, y) {
   const it = view.items[el.getAttribute('data-item')];
   if (!it) return;
   const words = it.details();
-  ui.tip.replaceChildren(...words.map((w, i) => h('p', { class: i === 0 ? 'first' : '' }, w)));
+  refill(ui.tip, ...words.map((w, i) => h('p', { class: i === 0 ? 'first' : '' }, w)));
   ui.tip.hidden = false;
   el.setAttribute('aria-label', words.join('. '));
   const box = ui.tip.getBoundingClientRect();
@@ -885,7 +922,7 @@ function watchPointer() {
 
 // nextItem goes through the drawn things in order of time, for the keyboard.
 function nextItem(by) {
-  const order = view.items.filter((it) => !it.twin).sort((a, b) => a.from - b.from || a.to - b.to);
+  const order = [...view.items].sort((a, b) => a.from - b.from || a.to - b.to);
   const now = order.findIndex((it) => it.el === pinned);
   const it = order[now < 0 ? (by > 0 ? 0 : order.length - 1) : (now + by + order.length) % order.length];
   if (!it) return;

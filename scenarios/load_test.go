@@ -2,6 +2,9 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -56,11 +59,14 @@ expect:
   - resource: [fenced, "*-reads"]
     verdict: fenced
 questions: [Why?, Why not?]
+answers: {token: b, owner: a, write: c, repeat: d, recovery: e}
 `
 
 func TestLoadReadsEverything(t *testing.T) {
 	s, err := Load([]byte(goodScenario), "example.yaml")
 	require.NoError(t, err)
+	require.Len(t, s.faults, 5)
+	s.faults = nil // TestLocate
 	params := DefaultParams()
 	params.Clients, params.Sections, params.Workload, params.StuckAfter = 2, 1, Write, 45*time.Second
 	params.TTL, params.ChecksValidity = 8*time.Second, true
@@ -98,6 +104,8 @@ func TestLoadReadsEverything(t *testing.T) {
 			{Resources: []string{"fenced", "*-reads"}, Verdict: "fenced", Pos: Pos{"example.yaml", 43, 5}},
 		},
 		Questions: []string{"Why?", "Why not?"},
+		Answers: []Answer{{"Who owns the lock?", "a"}, {"Which token counts?", "b"}, {"Is the write allowed?", "c"},
+			{"Is a repeat safe?", "d"}, {"How does the system recover?", "e"}},
 	}, s)
 }
 
@@ -167,6 +175,21 @@ var badScenarios = []struct{ yaml, want string }{
 	{"expect:\n  - verdict: safe\n    design: redis/[a]\n", `3:13: cannot read "redis/[a]"; a pattern is a name such as redis/lua-release, or redis/* for all of them`},
 	{"expect: [safe]\n", `1:10: an expectation is written as key: value lines, got a text`},
 
+	// Witnesses and answers.
+	{"witnesses: [client-1 was paused past its tll while it held the lock]\n",
+		`1:13: unknown witness "client-1 was paused past its tll while it held the lock"; did you mean "client-1 was paused past its ttl while it held the lock"? the vocabulary is listed by locklab list witnesses`},
+	{"witnesses: [it rained]\n", `1:13: unknown witness "it rained"; the vocabulary is listed by locklab list witnesses`},
+	{"clients: 2\nwitnesses: [client-3 crashed while it held the lock]\n",
+		`2:13: witness "client-3 crashed while it held the lock": no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"witnesses: [client-1 got and released the lock while client-1 was paused]\n",
+		`1:13: witness "client-1 got and released the lock while client-1 was paused" names client-1 twice; it is about two clients`},
+	{"plan: [{fault: crash, on: redis-1}]\nwitnesses: [redis-2 crashed while nobody held the lock]\n",
+		`2:13: witness "redis-2 crashed while nobody held the lock": no fault of the plan crashes redis-2; add one or name whom it crashes`},
+	{"answers: {owner: a, token: b, write: c, repeat: d}\n", `1:10: answers need recovery: How does the system recover?; they are owner, token, write, repeat, recovery`},
+	{"answers: {onwer: a}\n", `1:11: unknown key in answers "onwer"; did you mean "owner"?`},
+	{"answers: {owner: [a]}\n", `1:18: want a text, got a list; put a text that looks like one in quotes`},
+	{"answers: a\n", `1:10: answers is written as key: value lines, got a text`},
+
 	// Faults.
 	{"plan: pause\n", `1:7: want a list, each item of which is a fault, got a text`},
 	{"plan:\n  - on: client-1\n", `2:5: this needs fault: which one, such as fault: pause`},
@@ -206,6 +229,18 @@ var badScenarios = []struct{ yaml, want string }{
 	{"plan:\n  - fault: partition\n    on: a\n    mode: hodl\n", `4:11: mode is drop or hold, got "hodl"`},
 	{"plan:\n  - fault: partition\n    on: a\n    one_way: maybe\n", `4:14: unknown answer "maybe"; known are true, false`},
 	{"plan:\n  - fault: delay\n    on: a\n    by: 1s\n    count: 0\n", `5:12: cannot read the count "0"; it is a whole number from 1`},
+	{"plan:\n  - fault: pause\n    on: client-4\n", `3:9: no client is called "client-4"; clients: 3 gives client-1 to client-3`},
+	{"plan:\n  - fault: pause\n    on: client-0\n", `3:9: no client is called "client-0"; clients: 3 gives client-1 to client-3`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    until: client-2's first grant\n    at_most: 1s\nclients: 1\n",
+		`4:12: no client is called "client-2"; clients: 1 gives client-1 alone`},
+	{"clients: 2\nplan:\n  - fault: stall\n    on: client-3.renewer\n", `4:9: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"clients: 2\nplan:\n  - fault: cut\n    on: redis-1 -> client-3\n", `4:9: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"clients: 2\nplan:\n  - fault: partition\n    on: client-1\n    from: [redis-1, client-3]\n",
+		`5:21: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    before: client-3/work\n", `5:13: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    after: client-3/work\n", `5:12: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    after: lock grants client-3\n", `5:12: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    step: client-3#7\n", `5:11: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
 	{"plan:\n" + strings.Repeat("  - {fault: pause, on: a}\n", faultsMax+1), `1002:5: a plan has at most 1000 faults`},
 }
 
@@ -291,4 +326,39 @@ func FuzzLoad(f *testing.F) {
 		require.NoError(t, err, "%s", MarshalPlan(s.Plan))
 		require.Equal(t, normal(s.Plan), normal(again.Plan))
 	})
+}
+
+// A name that no run has shows only when the run is set up; Locate says where
+// it stands.
+func TestLocate(t *testing.T) {
+	for _, c := range []struct{ yaml, want string }{
+		{"plan:\n  - fault: pause\n    on: client-1\n  - fault: crash\n    on: redsi-1\n", `5:9: no process is called "redsi-1"; this run has client-1, client-2, client-3, redis-1, storage`},
+		{"plan:\n  - fault: pause\n    on: client-1\n    before: redis-2/request#1\n", `4:13: no process is called "redis-2"; this run has client-1, client-2, client-3, redis-1, storage`},
+		{"plan:\n  - fault: partition\n    on: client-1\n    from: [storage, redis-2]\n", `4:11: no process is called "redis-2"; this run has client-1, client-2, client-3, redis-1, storage`},
+	} {
+		s, err := Load([]byte(c.yaml), "mine.yaml")
+		require.NoError(t, err)
+		_, err = NewRunner(Case{Scenario: s, Design: design(t, "redis/lua-release"), Resource: resource(t, "plain"), Params: s.Params, Plan: s.Plan})
+		require.EqualError(t, s.Locate(err), "mine.yaml:"+c.want)
+		require.ErrorAs(t, s.Locate(err), new(*InputError))
+
+		f, err := LoadPlanFile([]byte("scenario: mine\ndesign: redis/lua-release\nresource: plain\n"+c.yaml), "plan.yaml")
+		require.NoError(t, err)
+		_, err = NewRunner(Case{Design: design(t, f.Design), Resource: resource(t, f.Resource), Params: f.Params, Plan: f.Plan})
+		line, rest, _ := strings.Cut(c.want, ":")
+		n, convErr := strconv.Atoi(line)
+		require.NoError(t, convErr)
+		require.EqualError(t, f.Locate(err), fmt.Sprintf("plan.yaml:%d:%s", n+3, rest))
+	}
+}
+
+func TestLocateLeavesOtherErrorsAlone(t *testing.T) {
+	s, err := Load([]byte("plan: [{fault: pause, on: client-1}]\n"), "mine.yaml")
+	require.NoError(t, err)
+	require.NoError(t, s.Locate(nil))
+	for _, err := range []error{io.EOF, &sim.FaultError{Index: 1, Err: io.EOF}, &sim.FaultError{Index: -1, Err: io.EOF}} {
+		require.Same(t, err, s.Locate(err))
+	}
+	require.EqualError(t, s.Locate(&sim.FaultError{Err: io.EOF}), "mine.yaml:1:8: EOF", "a fault as a whole")
+	require.EqualError(t, new(Scenario).Locate(io.EOF), "EOF")
 }

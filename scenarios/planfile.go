@@ -184,11 +184,7 @@ func checkClient(name string, clients int) error {
 	if _, ok := clientNumber(name, clients); ok || !strings.HasPrefix(name, "client-") {
 		return nil
 	}
-	err := fmt.Sprintf("no client is called %q; this has %s", name, clientNames(clients))
-	if n, ok := clientNumber(name, clientsMax); ok {
-		err += fmt.Sprintf(", and clients: %d would have it too", n+1)
-	}
-	return errors.New(err)
+	return fmt.Errorf("no client is called %q; clients: %d gives %s", name, clients, clientNames(clients))
 }
 
 // clientNames says for people which clients there are.

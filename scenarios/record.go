@@ -89,9 +89,9 @@ func (r *recorder) Return(_ *sim.Task, op int32, err error, seen int64) {
 }
 
 // Acquired implements models.Recorder.
-func (r *recorder) Acquired(t *sim.Task, op int32, g *models.Grant) {
+func (r *recorder) Acquired(t *sim.Task, op int32, token int64) {
 	o := r.op(op)
-	o.Outcome, o.Return, o.Token = checker.OK, r.now(), g.Token
+	o.Outcome, o.Return, o.Token = checker.OK, r.now(), token
 	if r.system.Holder == nil {
 		o.Granted = o.Return
 		r.w.Reach(sim.Granted, t.Proc())

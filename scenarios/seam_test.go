@@ -238,7 +238,7 @@ func (o *optimistic) Do(t *sim.Task, job int, body func(models.Section) error) e
 		t.Enter(job, sim.PhaseAcquire)
 		g := models.Grant{}
 		g.Op = o.env.Rec.Invoke(t, models.OpAcquire, 0, 0, 0)
-		o.env.Rec.Acquired(t, g.Op, &g)
+		o.env.Rec.Acquired(t, g.Op, 0)
 		s, err := o.resource.Enter(t, &g)
 		if err == nil {
 			err = body(s)
@@ -268,7 +268,7 @@ func (q *jobQueue) Do(t *sim.Task, job int, body func(models.Section) error) err
 		return err
 	}
 	g := models.Grant{Token: claim.a, Op: op}
-	q.env.Rec.Acquired(t, op, &g)
+	q.env.Rec.Acquired(t, op, g.Token)
 	s, err := q.resource.Enter(t, &g)
 	if err == nil {
 		err = body(s)

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -17,61 +18,175 @@ type WitnessResult struct {
 
 // witnessForm is one sentence of the witness vocabulary. A witness is about
 // the adversary, never about the outcome, so that it can occur under a design
-// that survives.
+// that survives. It is told by the history, the plan and what became of its
+// faults, which every run has.
 type witnessForm struct {
-	ending string // what follows the client's name
-	holds  func(res *Result, client int32) bool
+	// text is the sentence with client-1 and client-2 for any two clients and
+	// redis-1 for any server.
+	text  string
+	holds func(res *Result, who cast) bool
+}
+
+// cast is whom a sentence is about.
+type cast struct {
+	client [2]int32
+	server string
 }
 
 func witnessForms() []witnessForm {
 	return []witnessForm{
-		{" was paused past its ttl while it held the lock", pausedPastTTL},
-		{"'s write arrived after its timeout", writeArrivedLate},
+		{"client-1 was paused past its ttl while it held the lock", pausedPastTTL},
+		{"client-1 crashed while it held the lock", crashedHolding},
+		{"client-1's section lasted longer than its ttl", outlastedTTL},
+		{"client-1 and client-2 asked for the lock before either could have an answer", askedTogether},
+		{"client-2 got and released the lock while client-1 was paused", cameAndWent},
+		{"client-1's write arrived after its timeout", writeArrivedLate},
+		{"client-1's renewal arrived after its tenure had ended", arrivedAfterEnd(checker.Renew)},
+		{"client-1's write arrived after its tenure had ended", arrivedAfterEnd(checker.Write)},
+		{"client-1's release arrived after its tenure had ended", arrivedAfterEnd(checker.Release)},
+		{"client-1's release arrived after its next grant", releaseOvertaken},
+		{"client-1 never learned that its acquire took effect", neverLearned(checker.Acquire)},
+		{"client-1 never learned that its renewal took effect", neverLearned(checker.Renew)},
+		{"client-1 never learned that its write took effect", neverLearned(checker.Write)},
+		{"client-1 never learned that its release took effect", neverLearned(checker.Release)},
+		{"redis-1 crashed while client-1 held the lock", serverCrashed(true)},
+		{"redis-1 crashed while nobody held the lock", serverCrashed(false)},
 	}
 }
 
 // WitnessForms lists the sentences that a scenario may use as witnesses, with
-// client-1 for any client.
+// client-1 and client-2 for any two clients and redis-1 for any server.
 func WitnessForms() []string {
 	var out []string
 	for _, f := range witnessForms() {
-		out = append(out, "client-1"+f.ending)
+		out = append(out, f.text)
 	}
 	return out
 }
 
-// witness is a sentence of a scenario with its client resolved.
+// witness is a sentence of a scenario with its cast resolved.
 type witness struct {
-	text   string
-	client int32
-	holds  func(res *Result, client int32) bool
+	text string
+	who  cast
+	form witnessForm
 }
 
-// parseWitnesses reads a scenario's sentences. An unknown one is an error that
-// lists the vocabulary.
+// parseWitnesses reads a scenario's sentences for a run with so many clients.
 func parseWitnesses(ws []Witness, clients int) ([]witness, error) {
 	var out []witness
 	for _, w := range ws {
-		form, name := findForm(w.Text)
+		form, names := findForm(w.Text)
 		if form == nil {
-			return nil, w.Pos.Errorf("unknown witness %q; known are: %s", w.Text, strings.Join(WitnessForms(), "; "))
+			return nil, w.Pos.Errorf("%s", unknownWitness(w.Text))
 		}
-		client, ok := clientNumber(name, clients)
-		if !ok {
-			return nil, w.Pos.Errorf("witness %q: no client is called %q; this run has client-1 to client-%d", w.Text, name, clients)
+		found := witness{text: w.Text, form: *form, who: cast{server: names["redis-1"]}}
+		for i, model := range []string{"client-1", "client-2"} {
+			name, named := names[model]
+			if !named {
+				continue
+			}
+			client, ok := clientNumber(name, clients)
+			if !ok {
+				return nil, w.Pos.Errorf("witness %q: no client is called %q; clients: %d gives %s", w.Text, name, clients, clientNames(clients))
+			}
+			found.who.client[i] = client
 		}
-		out = append(out, witness{text: w.Text, client: client, holds: form.holds})
+		if names["client-2"] != "" && names["client-1"] == names["client-2"] {
+			return nil, w.Pos.Errorf("witness %q names %s twice; it is about two clients", w.Text, names["client-1"])
+		}
+		out = append(out, found)
 	}
 	return out, nil
 }
 
-func findForm(text string) (*witnessForm, string) {
-	for _, f := range witnessForms() {
-		if name, ok := strings.CutSuffix(text, f.ending); ok {
-			return &f, name
+// checkWitnesses refuses witnesses that the scenario can never have: unknown
+// sentences, clients that there are none of, crashes that its plan lacks.
+func checkWitnesses(s *Scenario) error {
+	found, err := parseWitnesses(s.Witnesses, s.Params.Clients)
+	if err != nil {
+		return err
+	}
+	for i, w := range found {
+		if w.who.server == "" {
+			continue
+		}
+		crashes := func(f sim.Fault) bool { return f.Kind == sim.Crash && f.On[0] == w.who.server }
+		if !anyFault(&s.Plan, crashes) {
+			return s.Witnesses[i].Pos.Errorf("witness %q: no fault of the plan crashes %s; add one or name whom it crashes", w.text, w.who.server)
 		}
 	}
-	return nil, ""
+	return nil
+}
+
+func anyFault(p *sim.Plan, is func(sim.Fault) bool) bool {
+	for _, f := range p.Faults {
+		if is(f) {
+			return true
+		}
+	}
+	return false
+}
+
+// unknownWitness says what would be right: the sentence that shares most words
+// with the unknown one, if it is near, and where to find the others.
+func unknownWitness(text string) string {
+	words := strings.Fields(text)
+	best, most := "", len(words)/2
+	for _, f := range WitnessForms() {
+		if n := sharedWords(words, strings.Fields(f)); n > most {
+			best, most = " "+didYouMean(f), n
+		}
+	}
+	return fmt.Sprintf("unknown witness %q;%s the vocabulary is listed by locklab list witnesses", text, best)
+}
+
+// sharedWords counts the words that two sentences have in common.
+func sharedWords(a, b []string) int {
+	n := 0
+	for _, w := range a {
+		for _, v := range b {
+			if w == v {
+				n++
+				break
+			}
+		}
+	}
+	return n
+}
+
+// findForm finds the form of a sentence, and whom it names for each of the
+// form's client-1, client-2 and redis-1.
+func findForm(text string) (*witnessForm, map[string]string) {
+	for _, f := range witnessForms() {
+		if names := matchForm(f.text, text); names != nil {
+			return &f, names
+		}
+	}
+	return nil, nil
+}
+
+func matchForm(form, text string) map[string]string {
+	want, got := strings.Fields(form), strings.Fields(text)
+	if len(want) != len(got) {
+		return nil
+	}
+	names := map[string]string{}
+	for i, w := range want {
+		model, possessive := strings.CutSuffix(w, "'s")
+		if model != "client-1" && model != "client-2" && model != "redis-1" {
+			if w != got[i] {
+				return nil
+			}
+			continue
+		}
+		name, has := strings.CutSuffix(got[i], "'s")
+		client := strings.HasPrefix(name, "client-")
+		if first, again := names[model]; has != possessive || client != (model != "redis-1") || !isActor(name) || again && first != name {
+			return nil
+		}
+		names[model] = name
+	}
+	return names
 }
 
 // observe asks every witness about a run.
@@ -81,32 +196,191 @@ func (r *Runner) observe(res *Result) []WitnessResult {
 	}
 	out := make([]WitnessResult, len(r.witness))
 	for i, w := range r.witness {
-		out[i] = WitnessResult{Text: w.text, Occurred: w.holds(res, w.client)}
+		out[i] = WitnessResult{Text: w.text, Occurred: w.form.holds(res, w.who)}
 	}
 	return out
 }
 
-// pausedPastTTL: a fault stopped the client while it believed to hold the
-// lock, and it was still stopped when TTL had passed since it asked for it.
-func pausedPastTTL(res *Result, client int32) bool {
-	for _, f := range res.Faults {
-		kind := res.Plan.Faults[f.Index].Kind
-		stops := kind == sim.Pause || kind == sim.Freeze || kind == sim.Stall
-		if !f.Fired || !stops || !strings.HasPrefix(res.Plan.Faults[f.Index].On[0], res.History.Clients[client]) {
-			continue
-		}
-		for i := range res.History.Ops {
-			o := &res.History.Ops[i]
-			if o.Kind != checker.Acquire || o.Client != client || o.Outcome != checker.OK {
-				continue
-			}
-			stoppedInside := f.Struck >= o.Return.At && f.Struck < o.BelievesUntil.At
-			if stoppedInside && f.Healed >= asked(o).Add(res.History.TTL) {
-				return true
-			}
+// anyOp reports whether an operation of the client is as asked for.
+func anyOp(res *Result, client int32, is func(o *checker.Op) bool) bool {
+	for i := range res.History.Ops {
+		if o := &res.History.Ops[i]; o.Client == client && is(o) {
+			return true
 		}
 	}
 	return false
+}
+
+// struck reports whether a fault that struck is as asked for.
+func struck(res *Result, is func(f *sim.Fault, r *sim.FaultReport) bool) bool {
+	for i := range res.Faults {
+		r := &res.Faults[i]
+		if r.Fired && !r.Idle && is(&res.Plan.Faults[r.Index], r) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopped reports whether a fault that stopped the whole client, or its
+// worker, is as asked for.
+func stopped(res *Result, client int32, is func(r *sim.FaultReport) bool) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		stops := f.Kind == sim.Pause || f.Kind == sim.Freeze || f.Kind == sim.Stall
+		return stops && f.On[0] == res.History.Clients[client] && is(r)
+	})
+}
+
+// pausedPastTTL: a fault stopped the client while it believed to hold the
+// lock, and it was still stopped when TTL had passed since it asked for it.
+func pausedPastTTL(res *Result, who cast) bool {
+	return stopped(res, who.client[0], func(r *sim.FaultReport) bool {
+		return anyOp(res, who.client[0], func(o *checker.Op) bool {
+			return acquired(o) && r.Struck >= o.Return.At && r.Struck < o.BelievesUntil.At &&
+				r.Healed >= asked(o).Add(res.History.TTL)
+		})
+	})
+}
+
+// crashedHolding: the client's crash ended its belief to hold the lock, and
+// the lock was still its own.
+func crashedHolding(res *Result, who cast) bool {
+	return anyOp(res, who.client[0], func(o *checker.Op) bool {
+		return acquired(o) && o.Loss == checker.LossCrashed && o.BelievesUntil.Before(o.Ended)
+	})
+}
+
+// outlastedTTL: the client called something under a tenure when TTL had passed
+// since it asked for it.
+func outlastedTTL(res *Result, who cast) bool {
+	return anyOp(res, who.client[0], func(o *checker.Op) bool {
+		a := res.History.Op(o.Tenure)
+		return o.Kind != checker.Renew && a != nil && acquired(a) && o.Invoke.At >= asked(a).Add(res.History.TTL)
+	})
+}
+
+// askedTogether: both clients called acquire within the shortest time in which
+// a request can be answered.
+func askedTogether(res *Result, who cast) bool {
+	round := 2 * res.Params.LatencyMin
+	return anyOp(res, who.client[0], func(a *checker.Op) bool {
+		return a.Kind == checker.Acquire && anyOp(res, who.client[1], func(b *checker.Op) bool {
+			return b.Kind == checker.Acquire && a.Invoke.At <= b.Invoke.At.Add(round) && b.Invoke.At <= a.Invoke.At.Add(round)
+		})
+	})
+}
+
+// cameAndWent: the second client was granted the lock and sent its release
+// while the first was stopped.
+func cameAndWent(res *Result, who cast) bool {
+	return stopped(res, who.client[0], func(r *sim.FaultReport) bool {
+		return anyOp(res, who.client[1], func(o *checker.Op) bool {
+			a := res.History.Op(o.Tenure)
+			return o.Kind == checker.Release && a != nil && granted(a).At >= r.Struck && o.Invoke.At <= r.Healed
+		})
+	})
+}
+
+// writeArrivedLate: a write of the client reached the resource after the
+// client had stopped waiting for it.
+func writeArrivedLate(res *Result, who cast) bool {
+	return anyOp(res, who.client[0], func(o *checker.Op) bool {
+		return (o.Kind == checker.Write || o.Kind == checker.Append) && o.Effect.Known() &&
+			o.Effect.At > o.Invoke.At.Add(res.Params.CallTimeout)
+	})
+}
+
+// arrivedAfterEnd: an operation of the client was decided after the lock
+// service had ended the tenure under which it was issued.
+func arrivedAfterEnd(kind checker.Kind) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		return anyOp(res, who.client[0], func(o *checker.Op) bool {
+			a := res.History.Op(o.Tenure)
+			return sameKind(o, kind) && a != nil && o.Effect.Known() && a.Ended.Before(o.Effect)
+		})
+	}
+}
+
+// releaseOvertaken: a release of the client was carried out after the client
+// had been granted the lock anew.
+func releaseOvertaken(res *Result, who cast) bool {
+	return anyOp(res, who.client[0], func(o *checker.Op) bool {
+		return o.Kind == checker.Release && o.Effect.Known() && anyOp(res, who.client[0], func(a *checker.Op) bool {
+			return a.Kind == checker.Acquire && o.Invoke.Before(a.Invoke) && granted(a).Before(o.Effect)
+		})
+	})
+}
+
+// neverLearned: an operation of the client took effect, and the client went on
+// without its answer. One that crashed while it waited learned nothing either,
+// but that is another story.
+func neverLearned(kind checker.Kind) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		client := who.client[0]
+		return anyOp(res, client, func(o *checker.Op) bool {
+			if !sameKind(o, kind) || o.Outcome != checker.Unknown || !tookEffect(o) {
+				return false
+			}
+			return anyOp(res, client, func(next *checker.Op) bool { return o.Invoke.Before(next.Invoke) }) &&
+				!struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+					return f.Kind == sim.Crash && f.On[0] == res.History.Clients[client] && r.Struck >= o.Invoke.At
+				})
+		})
+	}
+}
+
+// tookEffect reports whether the operation did what it is for.
+func tookEffect(o *checker.Op) bool {
+	switch o.Kind {
+	case checker.Acquire:
+		return o.Granted.Known()
+	case checker.Write, checker.Append:
+		return o.Decision == checker.Accepted
+	}
+	return o.Effect.Known()
+}
+
+// sameKind counts an append as a write.
+func sameKind(o *checker.Op, kind checker.Kind) bool {
+	return o.Kind == kind || kind == checker.Write && o.Kind == checker.Append
+}
+
+// serverCrashed: a fault crashed the server while the client held the lock, or
+// while nobody did.
+func serverCrashed(held bool) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+			if f.Kind != sim.Crash || f.On[0] != who.server {
+				return false
+			}
+			holds := func(o *checker.Op) bool {
+				return o.Kind == checker.Acquire && granted(o).At <= r.Struck && r.Struck <= o.Ended.At &&
+					(!acquired(o) || r.Struck < o.BelievesUntil.At)
+			}
+			if held {
+				return anyOp(res, who.client[0], holds)
+			}
+			for client := range res.History.Clients {
+				if anyOp(res, int32(client), holds) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// acquired reports whether the operation is an acquire that succeeded as far
+// as its client knows.
+func acquired(o *checker.Op) bool { return o.Kind == checker.Acquire && o.Outcome == checker.OK }
+
+// granted is when the lock was the acquire's: as the lock service has it or,
+// where there is none, when the client was told.
+func granted(o *checker.Op) checker.Instant {
+	if o.Granted.Known() || o.Outcome != checker.OK {
+		return o.Granted
+	}
+	return o.Return
 }
 
 // asked is when the acquire that succeeded was sent.
@@ -115,19 +389,6 @@ func asked(o *checker.Op) clock.Time {
 		return o.Sent.At
 	}
 	return o.Invoke.At
-}
-
-// writeArrivedLate: a write of the client reached the resource after the
-// client had stopped waiting for it.
-func writeArrivedLate(res *Result, client int32) bool {
-	for i := range res.History.Ops {
-		o := &res.History.Ops[i]
-		if o.Client == client && (o.Kind == checker.Write || o.Kind == checker.Append) && o.Effect.Known() &&
-			o.Effect.At > o.Invoke.At.Add(res.Params.CallTimeout) {
-			return true
-		}
-	}
-	return false
 }
 
 // clientNumber finds a client by its name: client-2 is number 1.

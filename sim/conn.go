@@ -128,7 +128,7 @@ func (t *Task) Call(c *Conn, body Payload, timeout time.Duration) (Payload, erro
 func (t *Task) Start(c *Conn, body Payload, timeout time.Duration) *Call {
 	p := t.effect()
 	w := t.w
-	call := w.calls.get()
+	call := w.calls.Get()
 	call.task, call.conn = t, c
 	if c.closed[clientSide] {
 		call.done, call.err = true, ErrClosed
@@ -251,11 +251,12 @@ func (w *World) noticeClosed(c *Conn, side int, err error) {
 		return
 	}
 	w.endCalls(c, err)
+	p.wakeReceiver()
 }
 
 // newMessage makes a message that is not yet sent.
 func (w *World) newMessage(kind messageKind, from, to *Process, body Payload) *Message {
-	m := w.messages.get()
+	m := w.messages.Get()
 	m.ID = uint32(w.messages.used)
 	m.kind, m.From, m.To, m.Body, m.SentAt = kind, from, to, body, w.now
 	return m

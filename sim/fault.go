@@ -69,20 +69,40 @@ func (in *injector) arm(w *World, plan Plan) error {
 		in.counts[k] = make([]int32, len(w.procs))
 	}
 	for i := range plan.Faults {
-		f := &plan.Faults[i]
-		if err := f.Validate(); err != nil {
-			err.(*FaultError).Index = i
-			return err
-		}
-		a, err := w.resolve(f)
+		a, err := w.resolveAt(plan, i)
 		if err != nil {
-			err.Index = i
 			return err
 		}
 		in.armed = append(in.armed, a)
 		in.watch(int32(i))
 	}
 	return nil
+}
+
+// CheckPlan reports the first mistake in a plan for the processes that the
+// world has now: a *FaultError.
+func (w *World) CheckPlan(plan Plan) error {
+	for i := range plan.Faults {
+		if _, err := w.resolveAt(plan, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolveAt checks fault i of a plan and finds whom it names.
+func (w *World) resolveAt(plan Plan, i int) (armedFault, error) {
+	f := &plan.Faults[i]
+	if err := f.Validate(); err != nil {
+		err.(*FaultError).Index = i
+		return armedFault{}, err
+	}
+	a, err := w.resolve(f)
+	if err != nil {
+		err.Index = i
+		return armedFault{}, err
+	}
+	return a, nil
 }
 
 // watch puts a fault where its trigger will find it.
@@ -577,7 +597,7 @@ func (in *injector) filter(m *Message) (extra time.Duration, gone bool) {
 			}
 			extra = plus(extra, a.By.Fixed)
 		case Duplicate:
-			second := in.w.messages.get()
+			second := in.w.messages.Get()
 			*second = *m
 			in.w.inFlight++
 			in.w.carry(second, PointExtra, extra)

@@ -202,7 +202,7 @@ func (q *queue) retime(n *Node, now clock.Time) {
 // out, so that the heap stays as small as what is really pending.
 func (q *queue) bury() {
 	q.dead++
-	if q.dead < 32 || q.dead < len(q.heap)/2 {
+	if q.dead < 16 || q.dead < len(q.heap)/2 {
 		return
 	}
 	kept := q.heap[:0]

@@ -76,14 +76,18 @@ func (w *World) changed(p *Process, cause *Message) {
 }
 
 // atPlace lets the faults strike that wait for a place, and tells the
-// observer.
-func (w *World) atPlace(p *Process, at Place) {
+// observer. It reports whether anything can have happened.
+func (w *World) atPlace(p *Process, at Place) bool {
+	watched := len(p.watchers) > 0
 	if w.cfg.Observer != nil {
 		w.cfg.Observer.Place(at)
+	} else if !watched {
+		return false
 	}
-	if len(p.watchers) > 0 {
+	if watched {
 		w.faults.reached(p, at)
 	}
+	return true
 }
 
 // Reply answers a request. It does nothing when the client has hung up.
@@ -161,6 +165,10 @@ func (w *World) sendDatagram(from, to *Process, body Payload, at Place, op int32
 // receive puts a message into a client's inbox.
 func (p *Process) receive(m *Message) {
 	p.inbox = append(p.inbox, m)
+	p.wakeReceiver()
+}
+
+func (p *Process) wakeReceiver() {
 	if t := p.receiver; t != nil {
 		p.receiver = nil
 		p.w.wake(t)
@@ -168,8 +176,9 @@ func (p *Process) receive(m *Message) {
 }
 
 // Recv takes the next message from the process's inbox. It waits at most
-// timeout (by the monotonic clock; 0 waits for ever) and then returns nil. One
-// task of a process at a time may wait.
+// timeout (by the monotonic clock; 0 waits for ever) and then returns nil; also
+// when it learns that a connection of the process is over, since what it waits
+// for may have been to come on it. One task of a process at a time may wait.
 func (t *Task) Recv(timeout time.Duration) *Message {
 	t.effect()
 	p := t.proc

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -188,8 +189,9 @@ func (t *Task) effect() Place {
 	t.standStill()
 	t.proc.steps++
 	p := Place{Proc: t.proc.id, Section: t.section, Phase: t.phase, Op: t.proc.nextOp(t.section, t.phase), Point: PointBefore}
-	t.w.atPlace(t.proc, p)
-	t.standStill()
+	if t.w.atPlace(t.proc, p) {
+		t.standStill()
+	}
 	t.last = p
 	return p
 }
@@ -223,12 +225,18 @@ func (t *Task) Proc() *Process { return t.proc }
 // look at it.
 func (t *Task) World() *World { return t.w }
 
-// Enter says what the task does next: its section (from 1; 0 outside
-// sections) and phase. Operations are numbered within a section's phase, also
+// sectionMax bounds the numbers of sections: places are counted by section.
+const sectionMax = 1 << 20
+
+// Enter says what the task does next: its section (from 1, to about a million;
+// 0 outside sections) and phase. Operations are numbered within a section's phase, also
 // when a section comes back to a phase.
 func (t *Task) Enter(section int, phase Phase) {
 	if t.section == int32(section) && t.phase == phase {
 		return
+	}
+	if section < 0 || section > sectionMax {
+		panic(fmt.Sprintf("sim: section %d is outside 0 to %d", section, sectionMax))
 	}
 	t.leave(true)
 	t.last = Place{}

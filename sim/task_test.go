@@ -338,6 +338,32 @@ func TestRecv(t *testing.T) {
 	       8ms client-1 receives two`)
 }
 
+// TestRecvLearnsOfTheEnd of a connection on which something was to come.
+func TestRecvLearnsOfTheEnd(t *testing.T) {
+	l := newLab(t, Config{})
+	l.client("client-1", func(task *Task) {
+		c := task.Dial(l.server("s"))
+		task.Call(c, Text("x"), 0)
+		if m := task.Recv(0); m != nil || c.Open() {
+			t.Errorf("received %v, open %v", m, c.Open())
+		}
+		l.say("client-1 learns")
+	})
+	l.fault(Fault{Kind: Crash, On: []string{"s"}, Trigger: at(5 * ms)})
+	l.run(EndDone)
+	l.saw(`1ms s handles x
+	       6ms client-1 learns`)
+}
+
+// TestSections: a number that nobody means is a program's mistake.
+func TestSections(t *testing.T) {
+	for _, section := range []int{-1, 1 << 30} {
+		l := newLab(t, Config{})
+		l.client("client-1", func(task *Task) { task.Enter(section, PhaseWork) })
+		l.run(EndPanic)
+	}
+}
+
 // TestPush: what a server sends by itself comes in order with its replies.
 func TestPush(t *testing.T) {
 	l := newLab(t, Config{LatencyMin: 1 * ms, LatencyMax: 5 * ms})
@@ -356,7 +382,8 @@ type pusher struct{ echo }
 
 func (pusher) Request(p *Process, m *Message) { p.Push(m.Conn, Text("pushed")); p.Reply(m, m.Body) }
 
-// TestSteps checks which effects a client's place numbers count.
+// TestPlacesNeverRepeat, not when sections overlap or come back, and not after a
+// restart.
 func TestPlacesNeverRepeat(t *testing.T) {
 	seen := map[Place]bool{}
 	l := newLab(t, Config{Observer: placeWatcher(func(p Place) {

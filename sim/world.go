@@ -83,8 +83,8 @@ type World struct {
 	trace   trace
 	faults  injector
 
-	messages slab[Message]
-	calls    slab[Call]
+	messages Slab[Message]
+	calls    Slab[Call]
 
 	running    *Task
 	serving    *Process // whose handler is at work
@@ -138,8 +138,8 @@ func (w *World) Reset(cfg Config) {
 	w.net.Reset()
 	w.trace.reset(cfg.Trace)
 	w.faults.reset()
-	w.messages.reset()
-	w.calls.reset()
+	w.messages.Reset()
+	w.calls.Reset()
 	w.nodes, w.procs = w.nodes[:0], w.procs[:0]
 	w.conns, w.tasks, w.condemned = w.conns[:0], w.tasks[:0], w.condemned[:0]
 }
