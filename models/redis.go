@@ -384,6 +384,12 @@ type redisServer struct {
 	timer  int64 // the earliest expiry that a timer is set for; 0: none
 }
 
+// newRedis adds a Redis server, on a node of its own with the same name.
+func newRedis(env *Env, name string) (*redisServer, *sim.Process) {
+	s := &redisServer{env: env}
+	return s, env.World.AddNode(name).AddServer(name, s)
+}
+
 // Start implements sim.Handler.
 func (s *redisServer) Start(p *sim.Process) {
 	s.db.entries = s.db.entries[:0]

@@ -99,11 +99,10 @@ type redisVariant struct {
 // redisSystem adds one Redis server and returns the design's system on it.
 func redisSystem(v redisVariant) func(env *Env) System {
 	return func(env *Env) System {
-		s := &redisServer{env: env}
+		s, p := newRedis(env, "redis-1")
 		if v.token && env.Options.TokenStart > 1 {
 			s.preset = []redisEntry{{key: redisTokenKey, value: RedisInt(env.Options.TokenStart - 1)}}
 		}
-		p := env.World.AddNode("redis-1").AddServer("redis-1", s)
 		return System{
 			Watch:  []*sim.Process{p},
 			Holder: func() Holding { return s.holding(p, redisLockKey) },
