@@ -473,26 +473,28 @@ func (s *scene) addMessage(m *message) {
 	})
 }
 
-// label is a message in one word, for where there is no room for its text.
+// label is a message in one word: for where there is no room for its text, and
+// for answers whose text says little. It is "" where the text says it all.
 func (s *scene) label(m *message, o *checker.Op) string {
-	last := m.reply && o.Return.At == m.arrived
+	changes := o.Kind == checker.Write || o.Kind == checker.Append
 	switch {
-	case !m.reply && (o.Kind == checker.Write || o.Kind == checker.Append):
+	case !m.reply && changes:
 		return fmt.Sprintf("%s %d", o.Kind, o.Value)
 	case !m.reply:
 		return o.Kind.String()
-	case o.Kind == checker.Acquire && last && o.Outcome == checker.OK:
-		return "granted"
-	case o.Kind == checker.Acquire:
-		return "no"
-	case last && o.Outcome == checker.Refused && o.Kind == checker.Release:
-		return "not its own"
-	case last && o.Outcome == checker.Refused:
-		return "refused"
-	case o.Kind == checker.Read:
-		return fmt.Sprintf("is %d", o.Seen)
+	case o.Return.At != m.arrived: // not the answer that decided
+		return ""
 	}
-	return "ok"
+	done := map[checker.Kind]string{checker.Acquire: "granted", checker.Renew: "renewed", checker.Release: "released"}
+	switch {
+	case o.Outcome == checker.OK:
+		return done[o.Kind]
+	case o.Outcome == checker.Refused && o.Kind == checker.Release:
+		return "not its own"
+	case o.Outcome == checker.Refused && done[o.Kind] != "":
+		return "refused"
+	}
+	return ""
 }
 
 // carriedToken is the fencing token that a message carries: the one that its

@@ -153,7 +153,7 @@ function build() {
   ui.scale = h('button', { type: 'button', class: 'quiet', id: 'scale', 'aria-pressed': 'false', onclick: toggleScale, title: 'Draw time to scale (s)' }, 'time to scale');
   root.replaceChildren(
     h('header', {},
-      h('div', { class: 'top' }, ui.title, ui.choosers, ui.theme),
+      h('div', { class: 'top' }, ui.title, ui.choosers),
       h('div', { class: 'results' }, ui.answers, ui.findings),
       h('div', { class: 'more' }, ui.about, ui.grid)),
     h('main', {},
@@ -161,7 +161,7 @@ function build() {
         h('div', { class: 'tools' },
           h('button', { type: 'button', class: 'quiet', id: 'zoom-out', onclick: () => zoom(1 / 1.25), title: 'Smaller (\u2212)', 'aria-label': 'Smaller' }, '\u2212'),
           h('button', { type: 'button', class: 'quiet', id: 'zoom-in', onclick: () => zoom(1.25), title: 'Larger (+)', 'aria-label': 'Larger' }, '+'),
-          ui.scale, legend()),
+          ui.scale, legend(), ui.theme),
         ui.pane),
       h('section', { class: 'story', 'aria-label': 'Story' }, h('h2', {}, 'What happens'), ui.lines)),
     h('footer', {},
@@ -324,7 +324,7 @@ function showLines(story) {
     h('button', { type: 'button', class: 'line ' + l.mark, 'data-step': i, onclick: () => goto(i) },
       h('span', { class: 'when' }, seconds(story.times[l.at])),
       h('span', { class: 'sign-box' }, LINE_SIGN[l.mark] ? icon(LINE_SIGN[l.mark]) : ''),
-      h('span', { class: 'words' }, l.text, l.local && h('i', { class: 'local' }, ' Its clock: ' + l.local + '.'))))));
+      h('span', { class: 'words' }, l.text, l.local && h('i', { class: 'local' }, ' ' + l.local))))));
 }
 
 // -------------------------------------------------------------- 6. Layout
@@ -337,7 +337,7 @@ function gapHeight(ns) {
   return Math.min(54, Math.max(8, 18 + 7 * Math.log10(Math.max(ns, 1) / 1e6)));
 }
 
-function layout(story, width) {
+function layout(story, width, height) {
   const g = { narrow: width < 620 };
   g.font = g.narrow ? 10.5 : 12;
   g.gutter = g.narrow ? 54 : 74;
@@ -352,10 +352,13 @@ function layout(story, width) {
   g.laneX = (lane) => lane < 0 ? g.network : g.x[lane];
   g.y = [];
   const end = story.times[story.times.length - 1] || 1;
+  const gaps = story.times.map((t, i) => i > 0 ? gapHeight(t - story.times[i - 1]) : 0);
+  const total = gaps.reduce((sum, gap) => sum + gap, 0);
+  const stretch = view.zoom * Math.min(1.5, Math.max(1, (height - g.top - 56) / (total || 1))); // a short story fills the pane
   let y = g.top + 16;
   story.times.forEach((t, i) => {
     if (view.scaled) { g.y.push(g.top + 16 + 1500 * view.zoom * t / end); return; }
-    if (i > 0) y += gapHeight(t - story.times[i - 1]) * view.zoom;
+    y += gaps[i] * stretch;
     g.y.push(y);
   });
   g.bottom = (g.y[g.y.length - 1] || y) + 10;
@@ -401,14 +404,14 @@ class Labels {
 function draw() {
   const story = view.story;
   const width = Math.max(300, ui.pane.clientWidth);
-  const g = view.geometry = layout(story, width);
-  const names = ['bands', 'tears', 'lanes', 'bars', 'ghosts', 'folds', 'messages', 'marks', 'labels', 'axis', 'now'];
+  const g = view.geometry = layout(story, width, innerWidth > 860 ? ui.pane.clientHeight : 0);
+  const names = ['bands', 'tears', 'lanes', 'bars', 'ghosts', 'now', 'folds', 'messages', 'marks', 'labels', 'axis'];
   const layer = Object.fromEntries(names.map((n) => [n, s('g', { class: 'layer-' + n })]));
   const svg = s('svg', {
     class: 'drawing', viewBox: `0 0 ${g.width} ${g.height}`, width: g.width, height: g.height, role: 'group',
     'aria-label': `Space-time diagram of ${story.lanes.length} lanes; the story beside it says the same in words`,
   }, definitions(g), ...names.map((n) => layer[n]));
-  const d = { story, g, layer, labels: new Labels(g, layer.labels), items: [], bands: [] };
+  const d = { story, g, layer, labels: new Labels(g, layer.labels), items: [], bands: [], barItems: new Map() };
   drawLanes(d);
   drawBands(d);
   drawBars(d);
@@ -509,8 +512,8 @@ function drawBandLabels(d) {
   for (const b of d.bands) {
     const x = (b.left + b.right) / 2, places = [];
     for (let y = b.y1 + d.g.font + 6; y < b.y2 - 4; y += 11) places.push([x, y, 'middle']);
-    const put = (words) => d.labels.put(words, places, { cls: 'warn', size: d.g.font - 0.5, of: b.it });
-    if (places.length && b.right - b.left > 90) put('both believe that they hold the lock') || put('both believe');
+    const put = (words) => words.length * d.g.font * 0.56 < b.right - b.left - 50 && d.labels.put(words, places, { cls: 'warn', size: d.g.font - 0.5, of: b.it });
+    if (places.length) put('both believe that they hold the lock') || put('both believe');
   }
 }
 
@@ -537,7 +540,7 @@ function drawBars(d) {
   [...story.bars].sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind)).forEach((b) => {
     const box = barBox(d, b);
     const el = s('rect', { x: box.x, y: box.y, width: box.w, height: box.h, rx: b.kind === BAR.stop ? 3 : 2, class: `bar ${BAR_CLASS[b.kind]} ${color(b.client)}` });
-    item(d, el, b.from, b.to < 0 ? Infinity : b.to, b.lane, () => barDetails(story, b));
+    d.barItems.set(b, item(d, el, b.from, b.to < 0 ? Infinity : b.to, b.lane, () => barDetails(story, b)));
     group.append(el);
   });
   layer.bars.setAttribute('clip-path', 'url(#past)');
@@ -548,29 +551,42 @@ function drawBars(d) {
 const holderName = (story, client) => (story.lanes.find((l) => l.client === client) || { name: 'somebody' }).name;
 
 function drawBarLabels(d) {
-  const { g, story, layer } = d;
-  story.bars.forEach((b) => {
-    const box = barBox(d, b), token = b.token ? ' \u00b7 ' + b.token : '';
-    if (b.kind === BAR.belief || b.kind === BAR.grant) {
-      const name = holderName(story, b.client);
-      const options = b.kind === BAR.grant ? [name + ' holds the lock' + token, name + token, String(b.token || '')] : [b.label + token, 'believes' + token, String(b.token || '')];
-      const size = g.font - 1.5, fits = options.find((o) => o.length * size * 0.57 + 6 < box.h);
-      if (fits) {
-        const x = box.x + box.w / 2, y = box.y + Math.min(box.h / 2, 150);
-        layer.labels.append(s('text', { x, y, transform: `rotate(-90 ${x} ${y})`, 'text-anchor': 'middle', dy: size * 0.36, 'font-size': size, class: `in-bar ${BAR_CLASS[b.kind]} ${color(b.client)}` }, fits));
-      }
-      if (b.kind === BAR.grant && b.to >= 0 && b.label && b.label !== 'released') {
-        layer.labels.append(s('path', { d: `M${box.x - 5} ${box.y + box.h}H${box.x + box.w + 5}`, class: 'end-of-grant' }));
-        d.labels.put(b.label, [[box.x + box.w + 6, box.y + box.h + 4], [box.x + box.w + 6, box.y + box.h - 8], [box.x + box.w + 6, box.y + box.h + 17], [box.x + box.w + 6, box.y + box.h - 21], [box.x + box.w + 6, box.y + box.h + 30]], { cls: 'end', must: true, size: g.font - 0.5 });
-      }
-    } else {
-      const long = b.to >= 0 ? ' ' + length(story.times[b.to] - story.times[b.from]) : '';
-      const places = [];
-      for (const dy of [12, 26, 40, 60, 90, 130]) if (dy < box.h + 14) places.push([box.x + box.w + 4, box.y + dy], [box.x - 4, box.y + dy, 'end']);
-      d.labels.put(b.label + long, places, { cls: 'stopped', must: b.kind === BAR.stop, bold: true, size: g.font - 0.5 }) ||
-        d.labels.put(b.label, places, { cls: 'stopped', size: g.font - 0.5 });
-    }
-  });
+  for (const b of d.story.bars) {
+    if (b.kind === BAR.belief || b.kind === BAR.grant) drawInside(d, b);
+    else if (b.kind !== BAR.fault) drawStopLabel(d, b); // a fault's mark says which it is
+    if (b.kind === BAR.grant && b.to >= 0 && b.label !== 'released') drawEndOfGrant(d, b);
+  }
+}
+
+// drawInside writes along a bar whose it is, as fully as its length allows.
+function drawInside(d, b) {
+  const { g, story, layer } = d, box = barBox(d, b), token = b.token ? ' \u00b7 ' + b.token : '';
+  const name = holderName(story, b.client), size = g.font - 1.5;
+  const options = b.kind === BAR.grant ? [name + ' holds the lock' + token, name + token] : [b.label + token, 'believes' + token];
+  const words = [...options, String(b.token || '')].find((o) => o.length * size * 0.57 + 6 < box.h);
+  if (!words) return;
+  const x = box.x + box.w / 2, y = box.y + Math.min(box.h / 2, 150);
+  const el = s('text', { x, y, transform: `rotate(-90 ${x} ${y})`, 'text-anchor': 'middle', dy: size * 0.36, 'font-size': size, class: `in-bar ${BAR_CLASS[b.kind]} ${color(b.client)}` }, words);
+  layer.labels.append(el);
+  d.barItems.get(b).parts.push(el);
+}
+
+function drawEndOfGrant(d, b) {
+  const { g, layer } = d, box = barBox(d, b), y = box.y + box.h, x = box.x + box.w + 6;
+  const el = s('path', { d: `M${box.x - 5} ${y}H${box.x + box.w + 5}`, class: 'end-of-grant' });
+  layer.labels.append(el);
+  const it = { el, from: b.to, to: b.to, lane: b.lane, details: () => barDetails(d.story, b), parts: [el] };
+  d.items.push(it);
+  d.labels.put(b.label, [4, 17, 30, -8, -21].map((dy) => [x, y + dy]), { cls: 'end', must: true, size: g.font - 0.5, of: it });
+}
+
+function drawStopLabel(d, b) {
+  const { g, story } = d, box = barBox(d, b), of = d.barItems.get(b);
+  const long = b.to >= 0 ? ' ' + length(story.times[b.to] - story.times[b.from]) : '';
+  const places = [];
+  for (const dy of [12, 26, 40, 60, 90, 130]) if (dy < box.h + 14) places.push([box.x + box.w + 4, box.y + dy], [box.x - 4, box.y + dy, 'end']);
+  d.labels.put(b.label + long, places, { cls: 'stopped', must: b.kind === BAR.stop, bold: true, size: g.font - 0.5, of }) ||
+    d.labels.put(b.label, places, { cls: 'stopped', size: g.font - 0.5, of });
 }
 
 function drawMarks(d) {
@@ -678,12 +694,14 @@ function drawMessageLabels(d) {
     const m = story.messages[i], r = d.routes[i], at = spot(d, m, r), fate = fateOf(m);
     const room = r.lost ? Math.abs(r.points[1][0] - r.points[0][0]) : g.spacing - 30;
     const plain = m.text.replace(/ ?\b\w+=\S+/g, '').trim();
-    const whole = [plain.length > 26 ? plain.slice(0, 25) + '\u2026' : plain, m.short].filter((w) => w && w !== String(m.token));
+    const bare = m.token && plain === String(m.token) ? '' : plain.length > 26 ? plain.slice(0, 25) + '\u2026' : plain;
+    // A terse answer such as 0 or OK is said in words too, where there is room.
+    const whole = [m.flags & FLAG.reply && bare && bare.length < 6 && m.short ? bare + ': ' + m.short : bare, m.short, bare].filter(Boolean);
     const words = whole.map((w) => (fate ? w + ' ' + fate : w)).find((w) => w.length * size * 0.56 < room) || fate;
     if (!words) continue;
     const above = at.wordsY - (at.same && m.token ? 11 : 4), below = at.wordsY + size + (at.same && m.token ? 8 : 2);
     d.labels.put(words, [[at.words, above, 'middle'], [at.words, below, 'middle']],
-      { cls: fate ? 'fate' : 'message-label ' + color(m.client), size, bold: !!fate, must: !!fate, turn: at.turn, of: r.item });
+      { cls: fate ? 'fate' : 'message-label ' + color(m.client), size, bold: !!fate, must: !!fate && !(m.flags & FLAG.nobody), turn: at.turn, of: r.item });
   }
 }
 
@@ -977,7 +995,8 @@ const THEMES = ['auto', 'light', 'dark'];
 function setTheme(name) {
   if (name === 'auto') document.documentElement.removeAttribute('data-theme');
   else document.documentElement.setAttribute('data-theme', name);
-  ui.theme.textContent = 'theme: ' + name;
+  ui.theme.textContent = '\u25d0 ' + name;
+  ui.theme.setAttribute('aria-label', 'Theme: ' + name);
   view.theme = name;
 }
 
@@ -998,6 +1017,14 @@ function watchPrint() {
   addEventListener('afterprint', () => { view.step = step; showStep(false); });
 }
 
+// watchSize draws again when the pane has another size. On a narrow page its
+// height follows from the drawing, so there only the width counts.
+function watchSize() {
+  const size = () => ui.pane.clientWidth + (innerWidth > 860 ? 'x' + ui.pane.clientHeight : '');
+  let drawn = size();
+  new ResizeObserver(() => { if (size() !== drawn) { drawn = size(); draw(); } }).observe(ui.pane);
+}
+
 function start() {
   if (!data.stories || data.stories.length === 0) { root.replaceChildren(h('p', {}, 'This page holds no story.')); return; }
   build();
@@ -1007,8 +1034,7 @@ function start() {
   watchKeys();
   watchPrint();
   addEventListener('hashchange', openAddress);
-  let width = ui.pane.clientWidth;
-  new ResizeObserver(() => { if (ui.pane.clientWidth !== width) { width = ui.pane.clientWidth; draw(); } }).observe(ui.pane);
+  watchSize();
 }
 
 start();

@@ -6,10 +6,24 @@ import (
 	"locklab/models"
 )
 
-// Cases lists the pairings of the given designs and resources that a scenario
-// can be run with. Left out is what cannot be: a design whose tokens the
-// resource cannot use, and one without the server that the plan names. If
-// nothing is left, the error is the first reason.
+// ChooseCases pairs the designs and resources that somebody asked for by name
+// or pattern; with none asked for, those that the scenario names, or else all.
+// Pairs that cannot be run are left out: a design whose tokens the resource
+// cannot use, and one without the server that the plan names. If nothing is
+// left, the error is the first reason.
+func ChooseCases(s *Scenario, designs, resources []string) ([]Case, error) {
+	ds, err := PickDesigns(orElse(designs, s.Designs))
+	if err != nil {
+		return nil, err
+	}
+	rs, err := PickResources(orElse(resources, s.Resources))
+	if err != nil {
+		return nil, err
+	}
+	return Cases(s, ds, rs)
+}
+
+// Cases is ChooseCases for designs and resources at hand.
 func Cases(s *Scenario, designs []*models.Design, resources []*models.ResourceKind) ([]Case, error) {
 	var out []Case
 	var first error
@@ -27,11 +41,65 @@ func Cases(s *Scenario, designs []*models.Design, resources []*models.ResourceKi
 			}
 		}
 	}
-	if len(out) == 0 && first == nil {
-		first = errors.New("no design and resource to run")
+	switch {
+	case len(out) > 0:
+		return out, nil
+	case first == nil:
+		return nil, errors.New("no design and resource to run")
 	}
-	if len(out) > 0 {
-		first = nil
-	}
-	return out, first
+	return nil, first
 }
+
+// PickDesigns returns the designs that the names and patterns mean, in the
+// catalogue's order.
+func PickDesigns(asked []string) ([]*models.Design, error) {
+	return Pick("design", models.Designs(), func(d *models.Design) string { return d.Name }, asked)
+}
+
+// PickResources returns the resources that the names and patterns mean, in the
+// catalogue's order.
+func PickResources(asked []string) ([]*models.ResourceKind, error) {
+	return Pick("resource", models.Resources(), func(r *models.ResourceKind) string { return r.Name }, asked)
+}
+
+// Pick returns the items of a catalogue that the names and patterns mean, in
+// the catalogue's order; "all" means all. The error proposes the nearest name.
+func Pick[T any](what string, all []T, name func(T) string, asked []string) ([]T, error) {
+	names := make([]string, len(all))
+	for i, item := range all {
+		names[i] = name(item)
+	}
+	chosen := make([]bool, len(all))
+	for _, pattern := range asked {
+		found := false
+		for i := range all {
+			if pattern == "all" || MatchPattern(pattern, names[i]) {
+				chosen[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, errors.New(unknown(what, pattern, names))
+		}
+	}
+	var out []T
+	for i, item := range all {
+		if chosen[i] {
+			out = append(out, item)
+		}
+	}
+	return out, nil
+}
+
+// orElse is the first list that is not empty; all if none is.
+func orElse(lists ...[]string) []string {
+	for _, l := range lists {
+		if len(l) > 0 {
+			return l
+		}
+	}
+	return []string{"all"}
+}
+
+// Unknown is the error for a word that is not among the known ones: it says
+// what would be right.
+func Unknown(what, word string, known []string) error { return errors.New(unknown(what, word, known)) }

@@ -1,10 +1,13 @@
 package scenarios
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"locklab/models"
 )
 
 // Every built-in scenario teaches, so it must say where it comes from, what is
@@ -29,6 +32,17 @@ func TestLibraryIsComplete(t *testing.T) {
 			family, _, ok := strings.Cut(s.Name, "/")
 			require.True(t, ok)
 			require.Contains(t, families(), family)
+			if family == "lease" {
+				require.Len(t, s.Answers, len(answerKeys()), "a lease situation answers the five questions")
+			}
+			for _, d := range models.Designs() {
+				for _, r := range models.Resources() {
+					shown := slices.Contains(s.Designs, d.Name) && slices.Contains(s.Resources, r.Name)
+					if shown && d.Serves(r) == nil {
+						require.NotNil(t, s.Expected(d.Name, r.Name), "%s on %s is shown by default but not expected", d.Name, r.Name)
+					}
+				}
+			}
 		})
 	}
 }

@@ -45,7 +45,7 @@ func (a *app) listCommand() *cobra.Command {
 			chosen := listings()
 			if len(args) == 1 {
 				var err error
-				if chosen, err = pick("list", chosen, func(l listing) string { return l.name }, args); err != nil {
+				if chosen, err = scenarios.Pick("list", chosen, func(l listing) string { return l.name }, args); err != nil {
 					return err
 				}
 			}

@@ -104,7 +104,7 @@ the expected one; 2 bad input; 3 a simulated program panicked or got stuck; 130 
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return unknownWord("command", args[0], commandNames(root))
+		return scenarios.Unknown("command", args[0], commandNames(root))
 	}
 	return root
 }
@@ -117,16 +117,6 @@ func commandNames(root *cobra.Command) []string {
 		}
 	}
 	return names
-}
-
-// unknownWord says that a word is not among the known ones, and what would be
-// right.
-func unknownWord(what, word string, known []string) error {
-	hint := scenarios.Suggest(word, known)
-	if hint == "" {
-		hint = "known are " + strings.Join(known, ", ")
-	}
-	return fmt.Errorf("unknown %s %q; %s", what, word, hint)
 }
 
 // flagError turns a mistake in a flag into one line with a remedy.

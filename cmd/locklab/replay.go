@@ -74,16 +74,16 @@ func (a *app) showReplay(res *scenarios.Result, brief, asJSON bool) error {
 // caseOf turns a plan file into the case that it describes. The scenario is
 // only what the file says of it: a later library cannot change a replay.
 func caseOf(f *scenarios.PlanFile) (scenarios.Case, error) {
-	ds, err := pickDesigns([]string{f.Design})
+	ds, err := scenarios.PickDesigns([]string{f.Design})
 	if err != nil {
 		return scenarios.Case{}, err
 	}
-	rs, err := pickResources([]string{f.Resource})
+	rs, err := scenarios.PickResources([]string{f.Resource})
 	if err != nil {
 		return scenarios.Case{}, err
 	}
 	if f.Engine != "" && f.Engine != "native" {
-		return scenarios.Case{}, unknownWord("engine", f.Engine, []string{"native"})
+		return scenarios.Case{}, scenarios.Unknown("engine", f.Engine, []string{"native"})
 	}
 	s := &scenarios.Scenario{Name: f.Scenario, Title: f.Title, Params: f.Params, Plan: f.Plan, Witnesses: f.Witnesses}
 	return scenarios.Case{Scenario: s, Design: ds[0], Resource: rs[0], Params: f.Params, Plan: f.Plan}, nil

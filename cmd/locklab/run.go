@@ -64,7 +64,7 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
 
 func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 	if f.engine != "native" {
-		return unknownWord("engine", f.engine, []string{"native"})
+		return scenarios.Unknown("engine", f.engine, []string{"native"})
 	}
 	s, err := findScenario(name)
 	if err != nil {
@@ -74,7 +74,7 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 	if err != nil {
 		return fmt.Errorf("--set: %w", err)
 	}
-	cases, err := chooseCases(s, f.designs, f.resources)
+	cases, err := scenarios.ChooseCases(s, f.designs, f.resources)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,147 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"locklab/sim"
+)
+
+// witnessCases are, for every sentence of the vocabulary, a run in which it
+// comes true and one in which it does not, though it nearly does: two clients
+// with a section each, client-2 behind client-1.
+var witnessCases = []struct {
+	text    string
+	design  string
+	yes, no string
+}{
+	{"client-1 was paused past its ttl while it held the lock", "redis/lua-release",
+		`plan: [{fault: pause, on: client-1, before: client-1/write, for: ttl}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/write, for: 5s}]`},
+	{"client-1 was paused past its ttl while it held the lock", "redis/watchdog",
+		`plan: [{fault: freeze, on: client-1, before: client-1/write, for: 11s}]`,
+		`plan: [{fault: stall, on: client-1.renewer, at: 100ms, for: 11s}]`},
+	{"client-1 was paused past its ttl while it held the lock", "redis/lua-release",
+		`plan: [{fault: stall, on: client-1, before: client-1/write, for: 11s}]`,
+		`plan: [{fault: pause, on: client-2, before: client-2/write, for: 11s}]`},
+	{"client-1 crashed while it held the lock", "redis/lua-release",
+		`plan: [{fault: crash, on: client-1, before: client-1/write}]`,
+		`plan: [{fault: crash, on: client-1, at: 1500ms}]`},
+	{"client-1 crashed while it held the lock", "redis/lua-release",
+		`plan: [{fault: crash, on: client-1, before: client-1/write}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/write, for: 11s}, {fault: crash, on: client-1, at: 12s}]`},
+	{"client-1's section lasted longer than its ttl", "redis/watchdog",
+		`params: {work: 11s}`, `params: {work: 9s}`},
+	{"client-1 and client-2 asked for the lock before either could have an answer", "redis/lua-release",
+		`params: {stagger: 1ms}`, `params: {stagger: 1001us}`},
+	{"client-2 and client-1 asked for the lock before either could have an answer", "redis/lua-release",
+		`params: {stagger: 1ms}`, `params: {stagger: 2ms}`},
+	{"client-2 got and released the lock while client-1 was paused", "redis/lua-release",
+		`plan: [{fault: pause, on: client-1, before: client-1/write, until: "client-2's first release", at_most: 60s}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/write, until: "client-2's first accepted write", at_most: 60s}]`},
+	{"client-1's write arrived after its timeout", "redis/lua-release",
+		`plan: [{fault: delay, on: client-1->storage, before: client-1/write, by: 1s}]`,
+		`plan: [{fault: delay, on: client-1->storage, before: client-1/write, by: 900ms}]`},
+	{"client-1's renewal arrived after its tenure had ended", "redis/watchdog",
+		`{params: {work: 11s}, plan: [{fault: stall, on: client-1.renewer, at: 100ms, for: 10s}]}`,
+		`{params: {work: 11s}, plan: [{fault: stall, on: client-1.renewer, at: 100ms, for: 9s}]}`},
+	{"client-1's write arrived after its tenure had ended", "redis/lua-release",
+		`plan: [{fault: pause, on: client-1, before: client-1/write, for: 10s}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/release, for: 10s}]`},
+	{"client-1's release arrived after its tenure had ended", "redis/lua-release",
+		`plan: [{fault: pause, on: client-1, before: client-1/release, for: 10s}]`,
+		`plan: []`},
+	{"client-1's release arrived after its next grant", "redis/lua-release",
+		`{sections: 2, plan: [{fault: delay, on: client-1->redis-1, before: client-1/section#1/release, by: 15s}]}`,
+		`{sections: 2, plan: [{fault: delay, on: client-1->redis-1, before: client-1/section#1/release, by: 1s}]}`},
+	{"client-1 never learned that its acquire took effect", "redis/lua-release",
+		`plan: [{fault: drop-reply, on: client-1->redis-1, before: client-1/acquire}]`,
+		`plan: [{fault: drop-request, on: client-1->redis-1, before: client-1/acquire}]`},
+	{"client-2 never learned that its acquire took effect", "redis/lua-release",
+		`{params: {stagger: 2s}, plan: [{fault: drop-reply, on: client-2->redis-1, before: client-2/acquire}]}`,
+		`plan: [{fault: drop-reply, on: client-2->redis-1, before: client-2/acquire}]`}, // the lost reply was a no
+	{"client-1 never learned that its renewal took effect", "redis/watchdog",
+		`{params: {work: 9s}, plan: [{fault: drop-reply, on: client-1->redis-1, before: client-1/renew/op#2}]}`,
+		`{params: {work: 9s}, plan: [{fault: drop-request, on: client-1->redis-1, before: client-1/renew/op#2}]}`},
+	{"client-1 never learned that its write took effect", "redis/lua-release",
+		`plan: [{fault: drop-reply, on: client-1->storage, before: client-1/write}]`,
+		`plan: [{fault: drop-request, on: client-1->storage, before: client-1/write}]`},
+	{"client-1 never learned that its write took effect", "redis/lua-release",
+		`plan: [{fault: drop-reply, on: client-1->storage, before: client-1/write}]`,
+		`plan: [{fault: crash, on: client-1, after: "client-1's first accepted write"}]`},
+	{"client-1 never learned that its release took effect", "redis/lua-release",
+		`{sections: 2, plan: [{fault: drop-reply, on: client-1->redis-1, before: client-1/section#1/release}]}`,
+		`{sections: 2, plan: [{fault: drop-request, on: client-1->redis-1, before: client-1/section#1/release}]}`},
+	{"redis-1 crashed while client-1 held the lock", "redis/lua-release",
+		`plan: [{fault: crash, on: redis-1, at: 500ms, restart: 1s}]`,
+		`plan: [{fault: crash, on: redis-1, at: 1500ms, restart: 1s}]`},
+	{"redis-1 crashed while nobody held the lock", "redis/lua-release",
+		`{params: {stagger: 3s}, plan: [{fault: crash, on: redis-1, at: 2s, restart: 500ms}]}`,
+		`plan: [{fault: crash, on: redis-1, at: 500ms, restart: 500ms}]`},
+	{"redis-1 crashed while nobody held the lock", "redis/lua-release",
+		`{params: {stagger: 3s}, plan: [{fault: crash, on: redis-1, at: 2s, restart: 500ms}]}`,
+		`plan: [{fault: drop-reply, on: client-1->redis-1, before: client-1/acquire}, {fault: crash, on: redis-1, at: 50ms, restart: 500ms}]`}, // an orphan held it
+}
+
+func TestWitnesses(t *testing.T) {
+	covered := map[string]bool{}
+	for _, c := range witnessCases {
+		form, _ := findForm(c.text)
+		require.NotNil(t, form, c.text)
+		covered[form.text] = true
+		require.True(t, witnessIn(t, c.text, c.design, c.yes), "%s: %s", c.text, c.yes)
+		require.False(t, witnessIn(t, c.text, c.design, c.no), "%s: %s", c.text, c.no)
+	}
+	for _, text := range WitnessForms() {
+		require.True(t, covered[text], "%s: add a run in which it occurs and one in which it does not", text)
+	}
+}
+
+// witnessIn runs a scenario and tells whether the sentence came true. The
+// faults must have struck, so that a witness cannot be missing for that.
+func witnessIn(t *testing.T, text, designName, yaml string) bool {
+	t.Helper()
+	s, err := Load([]byte(yaml), "mine.yaml")
+	require.NoError(t, err, yaml)
+	s.Witnesses = []Witness{{Text: text}}
+	s.Params.Clients = 2
+	if !strings.Contains(yaml, "sections") {
+		s.Params.Sections = 1
+	}
+	if s.Params.Stagger == 0 {
+		require.NoError(t, s.Params.Set("stagger", "100ms"))
+	}
+	r, err := NewRunner(Case{Scenario: s, Design: design(t, designName), Resource: resource(t, "plain"), Params: s.Params, Plan: s.Plan})
+	require.NoError(t, err, yaml)
+	defer r.Close()
+	res, err := r.Run(1, sim.TraceOff)
+	require.NoError(t, err, yaml)
+	for _, f := range res.Faults {
+		require.True(t, f.Fired && !f.Idle, "%s: fault %d never struck", yaml, f.Index+1)
+	}
+	return res.Witnesses[0].Occurred
+}
+
+func TestWitnessNamesAreResolved(t *testing.T) {
+	got, err := parseWitnesses([]Witness{{Text: "client-3 and client-2 asked for the lock before either could have an answer"},
+		{Text: "redis-4 crashed while client-2 held the lock"}}, 3)
+	require.NoError(t, err)
+	require.Equal(t, cast{client: [2]int32{2, 1}}, got[0].who)
+	require.Equal(t, cast{client: [2]int32{1}, server: "redis-4"}, got[1].who)
+}
+
+// The name of client-1 is the beginning of another's.
+func TestWitnessOfClient1IsNotClient10s(t *testing.T) {
+	s, err := Load([]byte("{clients: 10, sections: 1, witnesses: [client-1 was paused past its ttl while it held the lock], "+
+		"plan: [{fault: pause, on: client-10, before: client-10/write, for: 11s}]}"), "mine.yaml")
+	require.NoError(t, err)
+	r, err := NewRunner(Case{Scenario: s, Design: design(t, "redis/lua-release"), Resource: resource(t, "plain"), Params: s.Params, Plan: s.Plan})
+	require.NoError(t, err)
+	defer r.Close()
+	res, err := r.Run(1, sim.TraceOff)
+	require.NoError(t, err)
+	require.True(t, res.Faults[0].Fired)
+	require.False(t, res.Witnesses[0].Occurred)
+}
