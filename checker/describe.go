@@ -101,6 +101,9 @@ func (e explainer) aboutBoth(a, b *Op) string {
 	case LeaseBroken:
 		return fmt.Sprintf("the lock passed from %s to %s at %s, before the promise to %s had run out", e.who(a), e.who(b), at, e.name(a.Client))
 	case ForeignRelease:
+		if a.Client == b.Client {
+			return fmt.Sprintf("%s at %s was meant for an earlier tenure and touched its own newer lock", e.deed(a), at)
+		}
 		return fmt.Sprintf("%s at %s touched the lock of %s", e.deed(a), at, e.who(b))
 	case TokenOrder:
 		return fmt.Sprintf("%s was granted the lock at %s with a token that is not above that of %s", e.who(b), at, e.who(a))

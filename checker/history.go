@@ -104,8 +104,9 @@ type Op struct {
 	// Invoke is when the client called; Return when it learned the outcome,
 	// Never if it did not.
 	Invoke, Return Instant
-	// Sent is, for an Acquire, when the try that was answered last was sent:
-	// a polling client tries many times under one operation. Zero means at
+	// Sent is when the request of an operation on the lock was sent: a client
+	// may be stopped between calling and sending, and a polling client sends
+	// many tries under one Acquire, of which the last counts. Zero means at
 	// Invoke.
 	Sent Instant
 	// Effect is when the resource decided (reads, writes, appends) or the lock

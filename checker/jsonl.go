@@ -34,6 +34,8 @@ package checker
 //	section   the critical section, counted from 1 for each client; a repeated one keeps its number
 //	tenure    the id of the acquire under which it was issued; an acquire's own id may be left out
 //	invoke    when the client called; required
+//	sent      operations on the lock: when the request (of an acquire, the last try) was sent; default
+//	          invoke
 //	return    when it learned the outcome
 //	outcome   "ok", "refused" or "unknown"; default "unknown"
 //	effect    when the resource or the lock service decided
@@ -47,7 +49,6 @@ package checker
 //
 // Further keys of an acquire, about its tenure:
 //
-//	sent            when the try that was answered last was sent; default invoke
 //	granted         when the lock service granted it
 //	ended           when the grant ended
 //	end             "expired", "released", "taken" or "lost"; default "not-ended"
@@ -174,14 +175,14 @@ func lineOf(h *History, op *Op) (opLine, error) {
 		Outcome: op.Outcome.String(), Effect: momentOf(op.Effect), Applied: op.Applied,
 		Token: op.Token, Value: op.Value, Seen: op.Seen, Victim: op.Victim,
 	}
+	if op.Sent != (Instant{}) {
+		line.Sent = momentOf(op.Sent)
+	}
 	if op.Decision != Undecided {
 		line.Decision = op.Decision.String()
 	}
 	if op.Kind != Acquire {
 		return line, nil
-	}
-	if op.Sent != (Instant{}) {
-		line.Sent = momentOf(op.Sent)
 	}
 	line.Granted, line.Ended = momentOf(op.Granted), momentOf(op.Ended)
 	line.SessionLost = momentOf(op.SessionLost)

@@ -145,6 +145,7 @@ func (d *decoder) readOp() {
 		Section: d.int32("section"),
 		Invoke:  d.required("invoke"),
 		Return:  d.instant("return", Never),
+		Sent:    d.instant("sent", Instant{}),
 		Outcome: Outcome(d.word("outcome", outcomeWords[:])),
 		Effect:  d.instant("effect", Never), Decision: Decision(d.word("decision", decisionWords[:])),
 		Applied: d.int32("applied"),
@@ -185,7 +186,6 @@ func (d *decoder) readTenure(op *Op) (derived bool) {
 	}
 	_, given := d.fields["believes_until"]
 	_, why := d.fields["loss"]
-	op.Sent = d.instant("sent", Instant{})
 	op.Granted, op.Ended = d.instant("granted", Never), d.instant("ended", Never)
 	op.End = End(d.word("end", endWords[:]))
 	op.BelievesUntil = d.instant("believes_until", Never)
@@ -218,7 +218,7 @@ func (d *decoder) finish() {
 		}
 		if ok && op.Kind == Release && derive[op.Tenure] {
 			a := &d.h.Ops[at]
-			a.BelievesUntil, a.Loss = earlier(a.BelievesUntil, op.Invoke), LossReleased
+			a.BelievesUntil, a.Loss = earlier(a.BelievesUntil, op.sent()), LossReleased
 		}
 	}
 	slices.SortStableFunc(d.h.Ops, func(a, b Op) int { return compareInstants(a.Invoke, b.Invoke) })

@@ -83,7 +83,7 @@ func (c *Checker) collectTenures() {
 		t := c.tenureOf[at]
 		c.tenureOf[i] = t
 		if op.Kind == Release {
-			c.tenures[t].released = earlier(c.tenures[t].released, op.Invoke)
+			c.tenures[t].released = earlier(c.tenures[t].released, op.sent())
 		}
 	}
 }

@@ -24,8 +24,8 @@ type Recorder interface {
 	// for an acquire itself) and returns its number, which the task's messages
 	// carry from now on.
 	Invoke(t *sim.Task, kind OpKind, tenure int32, value, token int64) int32
-	// Sent says that a try of a polling acquire is about to be sent.
-	Sent(t *sim.Task, op int32)
+	// Try says that an acquire, which may try many times, begins a try.
+	Try(t *sim.Task, op int32)
 	// Return ends an operation. A nil error is success; sim.ErrUnknown leaves
 	// the outcome unknown; any other error is a refusal. seen is what a read saw.
 	Return(t *sim.Task, op int32, err error, seen int64)

@@ -58,7 +58,7 @@ func (l *locked) acquire(t *sim.Task, job int) (*tenure, error) {
 	}
 	op := rec.Invoke(t, OpAcquire, 0, 0, 0)
 	for {
-		rec.Sent(t, op)
+		rec.Try(t, op)
 		g, err := l.lock.Acquire(t)
 		if err == nil {
 			rec.Acquired(t, op, g.Token)

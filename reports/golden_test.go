@@ -87,7 +87,7 @@ func TestGolden(t *testing.T) {
 			}
 			want, err := os.ReadFile(file)
 			require.NoError(t, err, "write it with: go test ./reports -run TestGolden -update")
-			require.Equal(t, string(want), got)
+			sameText(t, string(want), got)
 		})
 	}
 }

@@ -63,5 +63,23 @@ func transcript(t *testing.T, s *scenarios.Scenario, file string) {
 	}
 	golden, err := os.ReadFile(file)
 	require.NoError(t, err, "write it with: go test ./reports -run TestLibraryTranscripts -update")
-	require.Equal(t, string(golden), b.String())
+	sameText(t, string(golden), b.String())
+}
+
+// sameText fails with the first line that differs, not with both texts.
+func sameText(t *testing.T, want, got string) {
+	t.Helper()
+	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
+	for i := range max(len(w), len(g)) {
+		a, b := "(the end)", "(the end)"
+		if i < len(w) {
+			a = w[i]
+		}
+		if i < len(g) {
+			b = g[i]
+		}
+		if a != b {
+			t.Fatalf("line %d differs\nwant %s\n got %s\nif this is right: go test ./reports -update, then read the diff", i+1, a, b)
+		}
+	}
 }

@@ -377,8 +377,8 @@ class Labels {
 
   block(x, y, w, height) { this.taken.push([x, y, w, height]); }
 
-  free(x, y, w, height) {
-    if (x < 1 || x + w > this.g.width - 1) return false;
+  free(x, y, w, height, least = this.g.gutter - 6) { // left of it stand the times
+    if (x < least || x + w > this.g.width - 1) return false;
     return this.taken.every(([a, b, c, d]) => x >= a + c || a >= x + w || y >= b + d || b >= y + height);
   }
 
@@ -388,7 +388,7 @@ class Labels {
     const size = options.size || this.g.font;
     const w = words.length * size * (options.bold ? 0.64 : 0.56) + 4, height = size * 1.15;
     const left = ([x, , at]) => at === 'end' ? x - w : at === 'middle' ? x - w / 2 : x;
-    let where = candidates.find((c) => this.free(left(c), c[1] - size, w, height));
+    let where = candidates.find((c) => this.free(left(c), c[1] - size, w, height, options.least));
     if (!where && !options.must) return null;
     where = where || candidates[0];
     this.block(left(where), where[1] - size, w, height);
@@ -492,13 +492,14 @@ function drawBands(d) {
   const { g, story, layer } = d;
   if (!story.findings.some((f) => f.kind === 'overlap')) return;
   const beliefs = story.bars.filter((b) => b.kind === BAR.belief);
-  const last = story.times.length - 1, lanes = beliefs.map((b) => b.lane);
-  const left = Math.min(...lanes.map((l) => g.x[l])) - 22, right = Math.max(...lanes.map((l) => g.x[l])) + 22;
-  const count = (i) => beliefs.filter((b) => b.from <= i && (b.to < 0 ? last : b.to) > i).length;
+  const last = story.times.length - 1;
+  const during = (i, j) => beliefs.filter((b) => b.from < j && (b.to < 0 ? last : b.to) > i);
+  const count = (i) => during(i, i + 1).length;
   for (let i = 0; i < last; i++) {
     if (count(i) < 2) continue;
     let j = i;
     while (j < last && count(j) >= 2) j++;
+    const xs = during(i, j).map((b) => g.x[b.lane]), left = Math.min(...xs) - 22, right = Math.max(...xs) + 22;
     const el = s('rect', { x: left, y: g.y[i], width: right - left, height: Math.max(2, g.y[j] - g.y[i]), class: 'band' });
     const [from, to] = [i, j];
     const it = item(d, el, from, to, -1, () => ['Two believe at once that they hold the lock', `from ${seconds(story.times[from])} s to ${seconds(story.times[to])} s, ${length(story.times[to] - story.times[from])}`]);
@@ -772,7 +773,7 @@ function drawAxis(d) {
     layer.axis.append(s('path', { d: `M${x - 3} ${y}h6`, class: 'axis' }));
     if (used.some((u) => Math.abs(u - y) < g.font + 1)) return;
     used.push(y);
-    d.labels.put(seconds(story.times[at]), [[x - 5, y + 4, 'end']], { cls: 'time' + (told.has(at) ? ' told' : ''), size: g.font - (g.narrow ? 1 : 0.5), must: rank(at) < 2 });
+    d.labels.put(seconds(story.times[at]), [[x - 5, y + 4, 'end']], { least: 1, cls: 'time' + (told.has(at) ? ' told' : ''), size: g.font - (g.narrow ? 1 : 0.5), must: rank(at) < 2 });
   });
   flags.forEach((numbers, at) => {
     const words = numbers.length > 1 ? numbers[0] + '\u2013' + numbers[numbers.length - 1] : String(numbers[0]);

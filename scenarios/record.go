@@ -65,19 +65,38 @@ func (r *recorder) Invoke(t *sim.Task, kind models.OpKind, tenure int32, value, 
 		Invoke: now, Return: checker.Never, Effect: checker.Never, Granted: checker.Never, Ended: checker.Never,
 		BelievesUntil: checker.Never, SessionLost: checker.Never, Value: value, Token: token,
 	})
-	if kind == models.OpRelease {
-		r.endBelief(tenure, now, checker.LossReleased)
-	}
 	t.Op = id
 	return id
 }
 
-// Sent implements models.Recorder.
-func (r *recorder) Sent(_ *sim.Task, op int32) { r.op(op).Sent = r.now() }
+// Try implements models.Recorder: what the last try did no longer counts.
+func (r *recorder) Try(_ *sim.Task, op int32) {
+	o := r.op(op)
+	o.Sent, o.Effect, o.Applied = checker.Instant{}, checker.Never, 0
+}
+
+// Sent implements sim.Observer. The first request of a try, renewal or release
+// is the moment that counts: a client believes until it has sent its release.
+func (r *recorder) Sent(m *sim.Message) {
+	o := r.op(m.Op)
+	if o == nil || o.Sent != (checker.Instant{}) {
+		return
+	}
+	switch o.Kind {
+	case checker.Acquire, checker.Renew:
+		o.Sent = r.now()
+	case checker.Release:
+		o.Sent = r.now()
+		r.endBelief(o.Tenure, o.Sent, checker.LossReleased)
+	}
+}
 
 // Return implements models.Recorder.
 func (r *recorder) Return(_ *sim.Task, op int32, err error, seen int64) {
 	o := r.op(op)
+	if o.Kind == checker.Release { // one that had nothing to send
+		r.endBelief(o.Tenure, r.now(), checker.LossReleased)
+	}
 	switch {
 	case err == nil:
 		o.Outcome, o.Return = checker.OK, r.now()

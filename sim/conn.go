@@ -140,6 +140,9 @@ func (t *Task) Start(c *Conn, body Payload, timeout time.Duration) *Call {
 	call.request = m
 	c.calls = append(c.calls, call)
 	w.transmit(m)
+	if w.cfg.Observer != nil {
+		w.cfg.Observer.Sent(m)
+	}
 	if timeout > 0 {
 		call.timed = true
 		e := t.proc.schedule(evTimeout, onMonotonic, t.proc.node.mono.Read(w.now).Add(timeout))

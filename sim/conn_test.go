@@ -437,3 +437,23 @@ func TestPipelinedTimeout(t *testing.T) {
 	       10ms the other: connection reset: outcome unknown
 	       11ms s sees client-1 gone`)
 }
+
+// TestGivingUpIsNotARefusal: TCP gives up on a connection whose first request is
+// still under way, very late. Its outcome is unknown, and indeed it is handled.
+func TestGivingUpIsNotARefusal(t *testing.T) {
+	l := newLab(t, Config{Horizon: time.Hour})
+	l.client("client-1", func(task *Task) {
+		c := task.Dial(l.server("s"))
+		late := task.Start(c, Text("late"), 0)
+		task.Sleep(5 * ms)
+		l.ask(task, c, "lost", 0)
+		_, err := task.Await(late)
+		l.say("late: %v", err)
+	})
+	l.fault(Fault{Kind: Delay, On: []string{"client-1->s"}, By: Exactly(20 * time.Minute)})
+	l.fault(Fault{Kind: Partition, On: []string{"s"}, Trigger: at(ms), For: Exactly(10 * ms)})
+	l.run(EndDone)
+	l.saw(`15m24.605s client-1: lost: connection reset: outcome unknown
+	       15m24.605s late: connection reset: outcome unknown
+	       20m0.001s s handles late`)
+}

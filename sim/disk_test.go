@@ -147,6 +147,19 @@ func TestRestoreSnapshot(t *testing.T) {
 	       95ms has [sum 9]`)
 }
 
+// TestRestoreToTheInstantOfAChange: the snapshot has the change.
+func TestRestoreToTheInstantOfAChange(t *testing.T) {
+	l := newLab(t, Config{Horizon: 60 * ms})
+	s := &compactor{lab: l}
+	l.serve("s", s)
+	l.client("client-1", func(task *Task) { task.Sleep(time.Second) })
+	l.fault(Fault{Kind: RestoreSnapshot, On: []string{"s-node"}, Trigger: at(55 * ms), By: Exactly(15 * ms)})
+	l.run(EndHorizon)
+	if got, want := l.log[len(l.log)-1], "55ms starts with [sum]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // compactor appends a record every 10 ms, but every fourth time replaces them
 // all by one.
 type compactor struct {

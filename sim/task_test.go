@@ -106,6 +106,23 @@ func TestDying(t *testing.T) {
 	}
 }
 
+// TestDeathCompletesNothing: a program that recovers from its own death and
+// returns has not done what a fault waits for it to have done.
+func TestDeathCompletesNothing(t *testing.T) {
+	l := newLab(t, Config{})
+	l.client("client-1", func(task *Task) {
+		defer func() { recover() }()
+		task.Enter(1, PhaseWrite)
+		task.Sleep(time.Hour)
+	})
+	l.fault(Fault{Kind: Crash, On: []string{"client-1"}, Trigger: at(5 * ms)})
+	l.fault(Fault{Kind: Cut, On: []string{"s"}, Trigger: Trigger{After: place(t, "client-1/section#1/write")}})
+	l.run(EndDone)
+	if l.w.FaultReports()[1].Fired {
+		t.Error("the write counts as over")
+	}
+}
+
 // TestKillOfASibling, before it started, while it waits, and when it is done.
 func TestKillOfASibling(t *testing.T) {
 	checkGoroutines(t)
@@ -415,6 +432,7 @@ func TestPlacesNeverRepeat(t *testing.T) {
 type placeWatcher func(Place)
 
 func (placeWatcher) ServerChanged(*Process, *Message) {}
+func (placeWatcher) Sent(*Message)                    {}
 func (placeWatcher) Crashed(*Process)                 {}
 func (f placeWatcher) Place(p Place)                  { f(p) }
 

@@ -45,6 +45,8 @@ type Observer interface {
 	// ServerChanged follows each thing a server did. cause is the message it
 	// handled, nil for a timer, a start or a closed connection.
 	ServerChanged(p *Process, cause *Message)
+	// Sent is called when a task has handed a request to the network.
+	Sent(m *Message)
 	// Crashed follows the loss of a process's memory.
 	Crashed(p *Process)
 	// Place is called at every place at which a fault could strike.

@@ -1,0 +1,68 @@
+package scenarios
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"locklab/checker"
+	"locklab/sim"
+)
+
+// runYAML runs a scenario text with seed 1.
+func runYAML(t *testing.T, yaml, designName, resourceName string) *Result {
+	t.Helper()
+	s, err := Load([]byte(yaml), "test.yaml")
+	require.NoError(t, err)
+	r, err := NewRunner(Case{Scenario: s, Design: design(t, designName), Resource: resource(t, resourceName), Params: s.Params, Plan: s.Plan})
+	require.NoError(t, err)
+	t.Cleanup(r.Close)
+	res, err := r.Run(1, sim.TraceHash)
+	require.NoError(t, err)
+	require.NoError(t, checker.CrossCheck(res.Report, checker.Porcupine(res.History, checker.PorcupineTimeout)))
+	return res
+}
+
+// A client that is stopped between deciding to release and sending its release
+// still believes.
+func TestBeliefEndsWithTheReleaseThatWasSent(t *testing.T) {
+	res := runYAML(t, `
+clients: 2
+sections: 1
+params: {stagger: 100ms}
+plan:
+  - {fault: pause, on: client-1, before: client-1/section#1/release, until: client-2's first accepted write, at_most: 60s}
+`, "redis/lua-release", "plain")
+	require.True(t, res.Report.Has(checker.Overlap))
+	require.Equal(t, checker.LockOverlap, res.Report.Lock)
+	require.Equal(t, checker.VerdictSafe, res.Verdict, "client-1 had written before client-2 began")
+}
+
+// A lease counts from when its request was sent, not from when the client
+// first wanted it.
+func TestPromiseCountsFromTheRequestThatWasSent(t *testing.T) {
+	res := runYAML(t, `
+clients: 2
+sections: 1
+params: {stagger: 6s, work: 20s}
+plan:
+  - {fault: pause, on: client-1, before: client-1/section#1/acquire/op#3, for: 5s}
+  - {fault: crash, on: redis-1, at: 12s, restart: 500ms}
+`, "redis/lua-release", "plain")
+	require.True(t, res.Report.Has(checker.LeaseBroken), "sent at 5s, promised until 15s, passed on at 12.7s")
+}
+
+// Of a client that waits, the history holds the try that was granted.
+func TestAcquireTakesEffectWithItsLastTry(t *testing.T) {
+	res := runYAML(t, `
+clients: 2
+sections: 1
+params: {stagger: 100ms}
+`, "redis/lua-release", "plain")
+	for _, o := range res.History.Ops {
+		if o.Kind == checker.Acquire {
+			require.Equal(t, o.Granted.At, o.Effect.At)
+			require.True(t, o.Sent.Before(o.Effect) && o.Invoke.Before(o.Sent))
+		}
+	}
+}
