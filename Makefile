@@ -2,15 +2,17 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: demo test race lint bench fuzz verify verify-arch
+.PHONY: demo test race lint bench fuzz verify verify-arch browser
 
 # The main job on embedded defaults: Kleppmann's scenario, told and judged.
 demo:
-	$(GO) run ./cmd/locklab run kleppmann/gc-pause
-	@echo
+	@mkdir -p out
 	$(GO) run ./cmd/locklab run kleppmann/fencing-read-modify-write --brief
 	@echo
-	@echo 'Next: go run ./cmd/locklab list, then go run ./cmd/locklab explain kleppmann/gc-pause'
+	$(GO) run ./cmd/locklab run kleppmann/gc-pause --html out/gc-pause.html
+	@echo
+	@echo 'Next: open $(CURDIR)/out/gc-pause.html in a browser;'
+	@echo '      go run ./cmd/locklab list; go run ./cmd/locklab explain kleppmann/gc-pause'
 
 test:
 	$(GO) vet ./...
@@ -31,6 +33,10 @@ bench:
 fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzLoad -fuzztime 20s ./scenarios
 	$(GO) test -run '^$$' -fuzz FuzzReadHistory -fuzztime 20s ./checker
+
+# The HTML page in a real headless Chromium (Debian: apt-get install chromium).
+browser:
+	LOCKLAB_BROWSER=1 $(GO) test -count=1 -run TestBrowser ./reports
 
 verify:
 	$(GO) run ./cmd/locklab verify

@@ -18,6 +18,7 @@ func Explain(w io.Writer, s *scenarios.Scenario, style Style) error {
 		e.paragraph("", paragraph)
 	}
 	e.sources(s)
+	e.answers(s)
 	e.setting(s)
 	e.expectations(s)
 	e.list("Questions", s.Questions)
@@ -65,6 +66,18 @@ func (e *explainer) item(mark, text string) {
 			mark = pad
 		}
 		e.line("  %s %s", mark, l)
+	}
+}
+
+// answers writes what every lease story answers.
+func (e *explainer) answers(s *scenarios.Scenario) {
+	if len(s.Answers) == 0 {
+		return
+	}
+	e.heading("Answers")
+	for _, a := range s.Answers {
+		e.line("  %s", a.Question)
+		e.paragraph("    ", a.Answer)
 	}
 }
 

@@ -76,7 +76,7 @@ const VERDICT = {
   'stuck': ['stuck', 'somebody could not go on'],
   'vacuous': ['hollow', 'what the scenario is about did not happen'],
   'fenced': ['refused', 'the resource refused, and nothing was harmed'],
-  'safe': ['write', 'nothing was refused and nothing was harmed'],
+  'safe': ['write', 'no harm was found'],
 };
 const LOCK = {
   kept: 'it kept its promise',

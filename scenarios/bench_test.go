@@ -10,16 +10,18 @@ import (
 )
 
 // lock3 is the yardstick: 3 clients with 3 sections each, a TTL lock with
-// tokens, a fenced store, one pause past the TTL.
+// tokens, a fenced store, one pause past the TTL, about 150 events. Work and TTL
+// are short so that little of it is polling.
 func lock3(b *testing.B) *Runner {
 	b.Helper()
 	before, err := sim.ParsePlace("client-1/section#2/write")
 	if err != nil {
 		b.Fatal(err)
 	}
-	plan := sim.Plan{Faults: []sim.Fault{{Kind: sim.Pause, On: []string{"client-1"}, For: sim.Exactly(12 * time.Second),
+	plan := sim.Plan{Faults: []sim.Fault{{Kind: sim.Pause, On: []string{"client-1"}, For: sim.Exactly(3 * time.Second),
 		Trigger: sim.Trigger{Before: before}}}}
 	c := Case{Params: DefaultParams(), Plan: plan}
+	c.Params.TTL, c.Params.Work = 2*time.Second, 200*time.Millisecond
 	for _, d := range models.Designs() {
 		if d.Name == "redis/lua-token" {
 			c.Design = d

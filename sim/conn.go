@@ -30,8 +30,9 @@ const (
 	serverSide = 1
 )
 
-// Conn is a connection from a client to a server. Bytes on it arrive in the
-// order in which they were sent, in each direction.
+// Conn is a connection from a client to a server; the client may be a server
+// itself. Bytes on it arrive in the order in which they were sent, in each
+// direction.
 type Conn struct {
 	w       *World
 	id      int32
@@ -42,7 +43,9 @@ type Conn struct {
 	silent  bool     // half-open: nothing passes any more and nobody is told
 	reached bool     // the server's side has seen it
 	calls   []*Call  // sent, neither answered nor given up
-	probers [2]*network.Prober
+	// fewCalls is room for calls: most connections have one out at a time.
+	fewCalls [2]*Call
+	probers  [2]*network.Prober
 	// late are the bytes that a suspended machine missed, and what has arrived
 	// behind them since: TCP delivers it when the first has been sent again.
 	late [2][]*Message
@@ -67,11 +70,17 @@ func (c *Conn) sideOf(p *Process) int {
 
 // Dial opens a connection. The handshake is not simulated: it travels with the
 // first request.
-func (t *Task) Dial(server *Process) *Conn {
-	w := t.w
-	c := &Conn{w: w, id: int32(len(w.conns)), ends: [2]*Process{t.proc, server}}
+func (t *Task) Dial(server *Process) *Conn { return t.proc.Connect(server) }
+
+// Connect opens a connection from one server to another. Both speak with Push;
+// what they are told of each other comes to Request, with Conn set.
+func (p *Process) Connect(server *Process) *Conn {
+	w := p.w
+	c := w.connSlab.Get()
+	c.w, c.id, c.ends = w, int32(len(w.conns)), [2]*Process{p, server}
+	c.calls = c.fewCalls[:0]
 	w.conns = append(w.conns, c)
-	t.proc.conns = append(t.proc.conns, c)
+	p.conns = append(p.conns, c)
 	server.conns = append(server.conns, c)
 	return c
 }
@@ -247,7 +256,7 @@ func (w *World) noticeClosed(c *Conn, side int, err error) {
 		return
 	}
 	w.emit(Event{Kind: EventClosed, Proc: p.id, Peer: c.ends[1-side].id, A: int64(c.id)})
-	if side == serverSide {
+	if p.handler != nil {
 		w.serving = p
 		p.handler.Closed(p, c)
 		w.changed(p, nil)

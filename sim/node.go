@@ -107,9 +107,25 @@ func (n *Node) AddServer(name string, h Handler) *Process {
 }
 
 func (n *Node) addProcess(name string) *Process {
-	p := &Process{w: n.w, id: ProcID(len(n.w.procs)), key: nameKey(name), name: name, node: n}
+	p := n.w.newProcess()
+	p.w, p.id, p.key, p.name, p.node = n.w, ProcID(len(n.w.procs)), nameKey(name), name, n
 	n.w.procs = append(n.w.procs, p)
 	n.procs = append(n.procs, p)
+	return p
+}
+
+// newProcess returns an empty process, with the memory of one of an earlier
+// run if there is one.
+func (w *World) newProcess() *Process {
+	last := len(w.spare) - 1
+	if last < 0 {
+		return &Process{}
+	}
+	p := w.spare[last]
+	w.spare = w.spare[:last]
+	clear(p.tasks)
+	clear(p.conns)
+	*p = Process{ops: p.ops[:0], tasks: p.tasks[:0], conns: p.conns[:0], watchers: p.watchers[:0]}
 	return p
 }
 

@@ -81,7 +81,8 @@ func (c *carrier) run() {
 // newTask makes a task that begins at the present time, behind what is already
 // due.
 func (w *World) newTask(p *Process, name string, body func(*Task)) *Task {
-	t := &Task{w: w, proc: p, name: name, body: body}
+	t := w.taskSlab.Get()
+	t.w, t.proc, t.name, t.body = w, p, name, body
 	w.tasks = append(w.tasks, t)
 	p.tasks = append(p.tasks, t)
 	w.wake(t)

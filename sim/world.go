@@ -87,6 +87,9 @@ type World struct {
 
 	messages Slab[Message]
 	calls    Slab[Call]
+	connSlab Slab[Conn]
+	taskSlab Slab[Task]
+	spare    []*Process // of earlier runs, for their memory
 
 	running    *Task
 	serving    *Process // whose handler is at work
@@ -142,6 +145,9 @@ func (w *World) Reset(cfg Config) {
 	w.faults.reset()
 	w.messages.Reset()
 	w.calls.Reset()
+	w.connSlab.Reset()
+	w.taskSlab.Reset()
+	w.spare = append(w.spare, w.procs...)
 	w.nodes, w.procs = w.nodes[:0], w.procs[:0]
 	w.conns, w.tasks, w.condemned = w.conns[:0], w.tasks[:0], w.condemned[:0]
 }
@@ -294,6 +300,10 @@ func (w *World) handle(e *event) {
 	case evClosed:
 		if e.proc.incarnation == e.gen && !e.proc.closedGate().keep(e) {
 			w.noticeClosed(e.conn, int(e.side), ErrReset)
+		}
+	case evDeed:
+		if e.proc.incarnation == e.gen && !e.proc.closedGate().keep(e) {
+			w.faults.deed(int(e.id))
 		}
 	}
 	if len(w.condemned) > 0 {
