@@ -261,6 +261,8 @@ func readFault(n yamlNode) (sim.Fault, faultPos, error) {
 		{"mode", func(n yamlNode) error { return readField(n, &f.Mode) }},
 		{"monotonic", func(n yamlNode) error { return readField(n, &f.Monotonic) }},
 		{"wall", func(n yamlNode) error { return readField(n, &f.Wall) }},
+		{"key", func(n yamlNode) error { return readField(n, &f.Key) }},
+		{"value", func(n yamlNode) error { return readField(n, &f.Value) }},
 	}
 	for i, k := range keys {
 		keys[i].read = func(n yamlNode) error {
@@ -619,6 +621,8 @@ func (w *yamlWriter) fault(f *sim.Fault) {
 	w.field(in, "mode", quote(f.Mode))
 	w.field(in, "monotonic", quote(f.Monotonic))
 	w.field(in, "wall", quote(f.Wall))
+	w.field(in, "key", quote(f.Key))
+	w.field(in, "value", quote(f.Value))
 }
 
 func (w *yamlWriter) trigger(in string, t *sim.Trigger) {

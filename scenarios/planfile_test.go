@@ -180,6 +180,13 @@ func drawFault(t *rapid.T) sim.Fault {
 		f.Rate = rapid.Int64Range(clock.RateMin, clock.RateMax).Filter(func(r int64) bool { return r != 0 }).Draw(t, "rate")
 	case sim.ClockStep, sim.ClockOffset, sim.Delay, sim.RestoreSnapshot:
 		f.By = drawSpan(t, "by")
+	case sim.Evict, sim.Overwrite:
+		f.Key = rapid.SampledFrom([]string{"lock", "lock:token", "17"}).Draw(t, "key")
+		if kind == sim.Overwrite {
+			f.Value = rapid.SampledFrom([]string{"", "cached page", "true", "0"}).Draw(t, "value")
+		}
+	case sim.Failover:
+		f.Mode = rapid.SampledFrom([]string{"", "isolated", "demoted"}).Draw(t, "mode")
 	case sim.DropRequest, sim.DropReply, sim.Duplicate, sim.Reorder:
 		f.Count = rapid.IntRange(0, 9).Draw(t, "count")
 	}

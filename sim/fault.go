@@ -158,6 +158,10 @@ func (w *World) resolve(f *Fault) (armedFault, *FaultError) {
 	switch f.Kind {
 	case Pause:
 		a.proc = proc("on", on)
+	case Evict, Overwrite, Failover:
+		if a.proc = proc("on", on); a.proc != nil && err == nil {
+			err = a.takes()
+		}
 	case Stall:
 		name, _, _ := strings.Cut(on, ".")
 		a.proc = proc("on", name)
@@ -360,8 +364,40 @@ func (in *injector) begin(i int, a *armedFault) bool {
 	case RestoreSnapshot:
 		in.restore(a)
 		return false
+	case Evict, Overwrite, Failover:
+		// Through the queue: the fault may strike while the server is at work.
+		if a.idle = a.proc.down; !a.idle {
+			e := w.queue.push(w.now)
+			e.kind, e.proc, e.gen, e.id = evDeed, a.proc, a.proc.incarnation, uint64(i)
+		}
+		return false
 	}
 	return true
+}
+
+// asDeed is what the fault does to a server from outside its protocol.
+func (f *Fault) asDeed() Deed { return Deed{Kind: f.Kind, Key: f.Key, Value: f.Value, Mode: f.Mode} }
+
+// takes refuses a deed that its victim does not understand.
+func (a *armedFault) takes() *FaultError {
+	d := a.asDeed()
+	h, ok := a.proc.handler.(Operable)
+	if !ok {
+		return &FaultError{Field: "on", Err: fmt.Errorf("%s knows no %s; %s needs a server that keeps keys or replicas", a.proc.name, d.Kind, d.Kind)}
+	}
+	if err := h.Takes(&d); err != nil {
+		return &FaultError{Field: "on", Err: fmt.Errorf("%s: %w", a.proc.name, err)}
+	}
+	return nil
+}
+
+// deed does what the plan wants done to a server.
+func (in *injector) deed(i int) {
+	a, w := &in.armed[i], in.w
+	d := a.asDeed()
+	w.serving = a.proc
+	a.idle = !a.proc.handler.(Operable).Take(a.proc, &d)
+	w.changed(a.proc, nil)
 }
 
 // end heals a fault.

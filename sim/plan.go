@@ -27,7 +27,8 @@ type Override struct {
 // FaultKind is one word of the plan vocabulary.
 type FaultKind uint8
 
-// The faults of the kernel, the network, the clocks and the disks.
+// The faults of the kernel, the network, the clocks and the disks, and the
+// deeds done to servers.
 const (
 	FaultNone       FaultKind = iota
 	Pause                     // process: nothing in it runs, its kernel lives
@@ -47,11 +48,15 @@ const (
 	FsyncStall                // disk: no fsync completes in the window
 	LoseUnsynced              // disk: what was not fsynced is gone
 	RestoreSnapshot           // disk: back to what it held By ago
+	Evict                     // server: a key is gone, as under memory pressure
+	Overwrite                 // server: another service writes a key, without a time to live
+	Failover                  // replica group: a replica is promoted as it stands
 	faultKindCount
 )
 
 var faultNames = [faultKindCount]string{"", "pause", "stall", "freeze", "crash", "clock-step", "clock-rate", "clock-offset",
-	"drop-request", "drop-reply", "delay", "duplicate", "reorder", "partition", "cut", "fsync-stall", "lose-unsynced", "restore-snapshot"}
+	"drop-request", "drop-reply", "delay", "duplicate", "reorder", "partition", "cut", "fsync-stall", "lose-unsynced", "restore-snapshot",
+	"evict", "overwrite", "failover"}
 
 // String returns the fault's name in the plan vocabulary.
 func (k FaultKind) String() string { return faultNames[k] }
@@ -72,7 +77,8 @@ type Fault struct {
 	// On names the victim: a process (pause, crash), a task such as
 	// client-1.renewer (stall), a node (freeze, crash, clocks, disks), a link
 	// client-1->storage or a sender client-1 (messages), a connection's link
-	// (cut), or one side of a partition. Only a partition takes several.
+	// (cut), a server (evict, overwrite, failover), or one side of a partition.
+	// Only a partition takes several.
 	On []string
 	// From is the other side of a partition; empty means everybody else.
 	From    []string
@@ -88,8 +94,11 @@ type Fault struct {
 	Restart Span  // crash: up again after so long; zero: never
 	OneWay  bool  // partition: only messages from On to From are hit
 	// Mode: partition "drop" (default) or "hold"; cut "reset" (default) or
-	// "silent"; crash "process" (default) or "node".
+	// "silent"; crash "process" (default) or "node"; failover "isolated"
+	// (default: the old primary lives on, untold) or "demoted".
 	Mode string
+	// Key: evict and overwrite. Value: overwrite; empty: any other value.
+	Key, Value string
 	// Monotonic: freeze "runs" (default) or "stops". Wall: freeze "right"
 	// (default) or "behind".
 	Monotonic, Wall string
@@ -317,6 +326,9 @@ var faultFields = [faultKindCount]string{
 	FsyncStall:      "for until at_most",
 	LoseUnsynced:    "",
 	RestoreSnapshot: "by",
+	Evict:           "key",
+	Overwrite:       "key value",
+	Failover:        "mode",
 }
 
 // Validate checks everything about a fault that can be checked without a
@@ -335,7 +347,7 @@ func (f *Fault) Validate() error {
 		{"from", len(f.From) > 0}, {"for", !f.For.IsZero()}, {"until", f.Until.Kind != MilestoneNone},
 		{"at_most", !f.AtMost.IsZero()}, {"by", !f.By.IsZero()}, {"rate", f.Rate != 0}, {"count", f.Count != 0},
 		{"restart", !f.Restart.IsZero()}, {"one_way", f.OneWay}, {"mode", f.Mode != ""},
-		{"monotonic", f.Monotonic != ""}, {"wall", f.Wall != ""},
+		{"monotonic", f.Monotonic != ""}, {"wall", f.Wall != ""}, {"key", f.Key != ""}, {"value", f.Value != ""},
 	} {
 		if has.set && !strings.Contains(" "+faultFields[f.Kind]+" ", " "+has.field+" ") {
 			return bad(has.field, "%s takes no %s; beside on and the trigger it takes: %s", f.Kind, has.field, faultFields[f.Kind])
@@ -384,6 +396,10 @@ func (f *Fault) Validate() error {
 		if f.By.Fixed < 0 || f.By.Num < 0 || f.By.IsZero() {
 			return bad("by", "restore-snapshot needs by: how old the snapshot is, for example 5s")
 		}
+	case Evict, Overwrite:
+		if f.Key == "" {
+			return bad("key", "%s needs key: which one, for example lock", f.Kind)
+		}
 	case Freeze, FsyncStall:
 		if !bounded {
 			return bad("for", "%s needs for or until", f.Kind)
@@ -400,7 +416,7 @@ func (f *Fault) Validate() error {
 		return bad("count", "count must be 1 or more, got %d", f.Count)
 	}
 	for _, w := range []struct{ field, value, allowed string }{
-		{"mode", f.Mode, map[FaultKind]string{Partition: "drop hold", Cut: "reset silent", Crash: "process node"}[f.Kind]},
+		{"mode", f.Mode, map[FaultKind]string{Partition: "drop hold", Cut: "reset silent", Crash: "process node", Failover: "isolated demoted"}[f.Kind]},
 		{"monotonic", f.Monotonic, "runs stops"}, {"wall", f.Wall, "right behind"},
 	} {
 		if w.value != "" && !strings.Contains(" "+w.allowed+" ", " "+w.value+" ") {
@@ -437,6 +453,9 @@ func FaultSummaries() []FaultSummary {
 		FsyncStall:      {"a node", "no fsync on its disk completes"},
 		LoseUnsynced:    {"a node", "what its disk had not fsynced is gone, but perhaps for a part of it"},
 		RestoreSnapshot: {"a node", "an operator puts back the disk of so long ago and restarts the servers"},
+		Evict:           {"a server", "memory pressure takes a key: key"},
+		Overwrite:       {"a server", "another service or an operator writes a key without a time to live: key, value"},
+		Failover:        {"a replica group", "the best replica is promoted as it stands, named by any server of the group; mode: isolated (the old primary lives on, untold)|demoted"},
 	}
 	var out []FaultSummary
 	for k := Pause; k < faultKindCount; k++ {

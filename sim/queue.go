@@ -16,6 +16,7 @@ const (
 	evKeepalive                      // a connection's side looks whether its peer lives
 	evGiveUp                         // TCP stops retransmitting
 	evClosed                         // a program learns that a connection is over
+	evDeed                           // a deed of the plan is done to a server
 )
 
 // clockKind says which of a node's clocks a timer runs on.

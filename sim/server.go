@@ -17,9 +17,26 @@ type Handler interface {
 	// Timer is called for a timer, or for an fsync that did not complete at
 	// once, with the number that the server gave it.
 	Timer(p *Process, id uint64)
-	// Closed tells that a client's connection is over, as far as this
-	// machine's kernel knows.
+	// Closed tells that a connection is over, as far as this machine's kernel
+	// knows.
 	Closed(p *Process, c *Conn)
+}
+
+// Deed is something that befalls a server from outside its protocol: an
+// operator's act, or memory pressure.
+type Deed struct {
+	Kind       FaultKind // Evict, Overwrite or Failover
+	Key, Value string
+	Mode       string
+}
+
+// Operable is a Handler to which deeds can be done.
+type Operable interface {
+	// Takes says in one line why the server does not know what such a deed
+	// is, nil if it does. It is asked when the plan is checked.
+	Takes(d *Deed) error
+	// Take does it, and reports whether there was anything to do it to.
+	Take(p *Process, d *Deed) bool
 }
 
 // handleMessage gives a request or datagram to the program of its receiver.
@@ -110,20 +127,32 @@ func (p *Process) Send(to *Process, body Payload) {
 	p.w.sendDatagram(p, to, body, Place{Proc: p.id, Phase: PhaseSend, Op: p.sends}, 0)
 }
 
-// Push sends a client something that it did not ask for, in order with the
-// replies on the same connection. The client finds it with Task.Recv.
+// Push sends the other end something that it did not ask for, in order with
+// the replies on the same connection. A client finds it with Task.Recv, a
+// server as a request.
 func (p *Process) Push(c *Conn, body Payload) {
-	if p.down || c.closed[serverSide] {
+	side := c.sideOf(p)
+	if p.down || c.closed[side] {
 		return
 	}
 	p.sends++
-	m := p.w.newMessage(datagram, p, c.ends[clientSide], body)
-	m.Conn, m.dir, m.Place = c, serverSide, Place{Proc: p.id, Phase: PhaseSend, Op: p.sends}
+	m := p.w.newMessage(datagram, p, c.ends[1-side], body)
+	m.Conn, m.dir, m.Place = c, uint8(side), Place{Proc: p.id, Phase: PhaseSend, Op: p.sends}
 	p.w.transmit(m)
 }
 
-// Close ends a client's connection from the server's side.
-func (p *Process) Close(c *Conn) { p.w.hangup(c, serverSide) }
+// Close ends a connection from the server's own side. Its handler is not told.
+func (p *Process) Close(c *Conn) { p.w.hangup(c, c.sideOf(p)) }
+
+// Choose draws a number from lo to hi for a server.
+func (p *Process) Choose(point Point, lo, hi int64) int64 {
+	at := Place{Proc: p.id, Phase: PhaseTimer, Op: p.nextOp(0, PhaseTimer), Point: point}
+	v := p.w.choose(at, lo, hi)
+	if p.w.tracing() {
+		p.w.emit(Event{Kind: EventEffect, Proc: p.id, Peer: -1, Place: at, A: v})
+	}
+	return v
+}
 
 // Mono reads the server's monotonic clock.
 func (p *Process) Mono() clock.Reading { return p.node.mono.Read(p.w.now) }

@@ -15,7 +15,8 @@ import (
 var update = flag.Bool("update", false, "rewrite the outputs in README.md")
 
 // TestReadme runs every `$ locklab ...` of the README, in a folder that has
-// the README's own scenario as my-pause.yaml, and compares what it prints.
+// the README's own scenario as my-pause.yaml (and with a slip in it as
+// my-mistake.yaml), and compares what it prints.
 func TestReadme(t *testing.T) {
 	readme, err := filepath.Abs("../../README.md")
 	require.NoError(t, err)
@@ -26,6 +27,8 @@ func TestReadme(t *testing.T) {
 	yaml := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindSubmatch(text)
 	require.NotNil(t, yaml, "the README's sample scenario")
 	require.NoError(t, os.WriteFile("my-pause.yaml", yaml[1], 0o644))
+	mistake := bytes.Replace(yaml[1], []byte("    for:"), []byte("    fro:"), 1)
+	require.NoError(t, os.WriteFile("my-mistake.yaml", mistake, 0o644))
 
 	got, commands := rerun(string(text))
 	require.Greater(t, commands, 5)
