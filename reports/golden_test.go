@@ -139,7 +139,7 @@ func TestJSONOfABareResult(t *testing.T) {
 	res.Scenario, res.Trace, res.Processes = nil, nil, nil
 	line, err := reports.JSON(res)
 	require.NoError(t, err)
-	require.Contains(t, string(line), `"expected":null,"findings":[]`)
+	require.Contains(t, string(line), `"expected":null,"ended":"done","findings":[]`)
 	require.NotContains(t, string(line), "messages_sent")
 }
 

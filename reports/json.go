@@ -25,6 +25,7 @@ type runJSON struct {
 	Verdict   string        `json:"verdict"`
 	Lock      string        `json:"lock"`
 	Expected  *expectedJSON `json:"expected"`
+	Ended     string        `json:"ended"` // done, horizon, budget, deadlock or panic
 	Findings  []findingJSON `json:"findings"`
 	Metrics   object        `json:"metrics"`
 	Witnesses object        `json:"witnesses"`
@@ -82,7 +83,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 func JSON(res *scenarios.Result) ([]byte, error) {
 	out := runJSON{
 		Schema: schema, Design: res.Design.Name, Resource: res.Resource.Name, Engine: engineNative, Seed: res.Seed,
-		Verdict: res.Verdict.String(), Lock: res.Report.Lock.String(), Findings: []findingJSON{}, Metrics: object{},
+		Verdict: res.Verdict.String(), Lock: res.Report.Lock.String(), Ended: res.Ended.String(), Findings: []findingJSON{}, Metrics: object{},
 		Witnesses: object{}, Unfired: idleFaults(res), TraceHash: fmt.Sprintf("%016x", res.Hash), Events: res.Events,
 	}
 	if res.Scenario != nil {

@@ -51,6 +51,7 @@ func Summary(w io.Writer, res *scenarios.Result, style Style) error {
 	b := &block{style: style}
 	b.findings(res)
 	b.answers(res)
+	b.ending(res)
 	b.expectation(res)
 	for _, x := range res.Witnesses {
 		b.item("witness", MarkNone, fmt.Sprintf("%s: %s", x.Text, yesNo(x.Occurred)))
@@ -174,6 +175,28 @@ func because(res *scenarios.Result, before string, kinds ...checker.FindingKind)
 		}
 	}
 	return "no harm was found"
+}
+
+// ending says so when a run did not come to its natural end: what was not seen
+// may only not have happened yet.
+func (b *block) ending(res *scenarios.Result) {
+	if text := endingText(res); text != "" {
+		b.item("ended", MarkUnknown, text)
+	}
+}
+
+func endingText(res *scenarios.Result) string {
+	switch res.Ended {
+	case sim.EndHorizon:
+		return fmt.Sprintf("by the horizon of %s; not everybody had finished", res.Params.Horizon)
+	case sim.EndBudget:
+		return fmt.Sprintf("by its budget of events, at %s; not everybody had finished", seconds(res.History.End))
+	case sim.EndDeadlock:
+		return fmt.Sprintf("in a deadlock at %s: nothing could happen any more", seconds(res.History.End))
+	case sim.EndPanic:
+		return res.Failure.Error()
+	}
+	return ""
 }
 
 func (b *block) expectation(res *scenarios.Result) {

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,4 +66,21 @@ params: {stagger: 100ms}
 			require.True(t, o.Sent.Before(o.Effect) && o.Invoke.Before(o.Sent))
 		}
 	}
+}
+
+// A pause that had not passed the TTL when the run was cut off is no witness.
+func TestWitnessNeedsThePauseToHaveLasted(t *testing.T) {
+	const yaml = `
+clients: 2
+sections: 1
+params: {stagger: 100ms, horizon: %s}
+plan:
+  - {fault: pause, on: client-1, before: client-1/section#1/write}
+witnesses: [client-1 was paused past its ttl while it held the lock]
+`
+	res := runYAML(t, fmt.Sprintf(yaml, "5s"), "redis/lua-release", "plain")
+	require.Equal(t, sim.EndHorizon, res.Ended)
+	require.Equal(t, checker.VerdictVacuous, res.Verdict)
+	res = runYAML(t, fmt.Sprintf(yaml, "1m"), "redis/lua-release", "plain")
+	require.True(t, res.Witnesses[0].Occurred)
 }

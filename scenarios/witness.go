@@ -36,6 +36,7 @@ type cast struct {
 func witnessForms() []witnessForm {
 	return []witnessForm{
 		{"client-1 was paused past its ttl while it held the lock", pausedPastTTL},
+		{"client-1 was paused past its ttl while it waited for the lock", pausedWaiting},
 		{"client-1 crashed while it held the lock", crashedHolding},
 		{"client-1's section lasted longer than its ttl", outlastedTTL},
 		{"client-1 and client-2 asked for the lock before either could have an answer", askedTogether},
@@ -51,6 +52,7 @@ func witnessForms() []witnessForm {
 		{"client-1 never learned that its release took effect", neverLearned(checker.Release)},
 		{"redis-1 crashed while client-1 held the lock", serverCrashed(true)},
 		{"redis-1 crashed while nobody held the lock", serverCrashed(false)},
+		{"redis-1's clock stepped while client-1 held the lock", clockStepped},
 	}
 }
 
@@ -100,7 +102,7 @@ func parseWitnesses(ws []Witness, clients int) ([]witness, error) {
 }
 
 // checkWitnesses refuses witnesses that the scenario can never have: unknown
-// sentences, clients that there are none of, crashes that its plan lacks.
+// sentences, clients that there are none of, faults that its plan lacks.
 func checkWitnesses(s *Scenario) error {
 	found, err := parseWitnesses(s.Witnesses, s.Params.Clients)
 	if err != nil {
@@ -110,9 +112,12 @@ func checkWitnesses(s *Scenario) error {
 		if w.who.server == "" {
 			continue
 		}
-		crashes := func(f sim.Fault) bool { return f.Kind == sim.Crash && f.On[0] == w.who.server }
-		if !anyFault(&s.Plan, crashes) {
-			return s.Witnesses[i].Pos.Errorf("witness %q: no fault of the plan crashes %s; add one or name whom it crashes", w.text, w.who.server)
+		kind, does := sim.Crash, "crashes "+w.who.server
+		if strings.Contains(w.form.text, "clock stepped") {
+			kind, does = sim.ClockStep, "steps the clock of "+w.who.server
+		}
+		if !anyFault(&s.Plan, func(f sim.Fault) bool { return f.Kind == kind && f.On[0] == w.who.server }) {
+			return s.Witnesses[i].Pos.Errorf("witness %q: no fault of the plan %s; add one or name whom it %s", w.text, does, strings.Fields(does)[0])
 		}
 	}
 	return nil
@@ -237,7 +242,21 @@ func pausedPastTTL(res *Result, who cast) bool {
 	return stopped(res, who.client[0], func(r *sim.FaultReport) bool {
 		return anyOp(res, who.client[0], func(o *checker.Op) bool {
 			return acquired(o) && r.Struck >= o.Return.At && r.Struck < o.BelievesUntil.At &&
-				r.Healed >= asked(o).Add(res.History.TTL)
+				min(r.Healed, res.History.End) >= asked(o).Add(res.History.TTL)
+		})
+	})
+}
+
+// pausedWaiting: a fault stopped the client while it waited for the answer to
+// an acquire, and it was still stopped when TTL had passed since it asked.
+func pausedWaiting(res *Result, who cast) bool {
+	client := who.client[0]
+	return stopped(res, client, func(r *sim.FaultReport) bool {
+		return anyOp(res, client, func(o *checker.Op) bool {
+			waits := o.Kind == checker.Acquire && asked(o) <= r.Struck && r.Struck <= o.Return.At
+			return waits && r.Healed >= asked(o).Add(res.History.TTL) && !anyOp(res, client, func(next *checker.Op) bool {
+				return o.Invoke.Before(next.Invoke) && next.Invoke.At <= r.Struck
+			})
 		})
 	})
 }
@@ -368,6 +387,16 @@ func serverCrashed(held bool) func(*Result, cast) bool {
 			return true
 		})
 	}
+}
+
+// clockStepped: a fault stepped the server's clock while the client believed
+// to hold the lock.
+func clockStepped(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.ClockStep && f.On[0] == who.server && anyOp(res, who.client[0], func(o *checker.Op) bool {
+			return acquired(o) && o.Return.At <= r.Struck && r.Struck < o.BelievesUntil.At
+		})
+	})
 }
 
 // acquired reports whether the operation is an acquire that succeeded as far
