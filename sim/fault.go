@@ -553,7 +553,8 @@ func (in *injector) restore(a *armedFault) {
 	for _, p := range a.node.procs {
 		p.crash(false)
 	}
-	a.node.disk.restore(in.w.now.Add(-a.By.Fixed))
+	// None is older than the run: before it, the design was being set up.
+	a.node.disk.restore(max(in.w.now.Add(-a.By.Fixed), 0))
 	for _, p := range a.node.procs {
 		p.restartAfter(0)
 	}

@@ -51,7 +51,9 @@ func (w *World) handleMessage(m *Message) {
 	if m.handled == 0 {
 		p.steps++
 		m.handled = p.nextOp(0, PhaseRequest)
+		w.reaching = m
 		w.atPlace(p, m.handledAt())
+		w.reaching = nil
 		if p.down {
 			w.gone(m)
 			return

@@ -32,7 +32,7 @@ type Watch struct {
 }
 
 // NewWatchdog starts a watchdog that calls onStuck, at most once and from a
-// goroutine of its own, when a run has lasted longer than limit (noticed at
+// goroutine of its own, when a run has gone longer than limit without a beat (noticed at
 // most a quarter of it later).
 func NewWatchdog(limit time.Duration, onStuck func(label string)) *Watchdog {
 	d := &Watchdog{limit: limit, onStuck: onStuck, quit: make(chan struct{})}
@@ -55,6 +55,9 @@ func (w *Watch) Begin(label func() string) {
 	w.label.Store(&label)
 	w.turns.Add(1)
 }
+
+// Beat says that the run makes progress: a long one is not a stuck one.
+func (w *Watch) Beat() { w.turns.Add(2) }
 
 // End says that the run has ended.
 func (w *Watch) End() { w.turns.Add(1) }

@@ -34,7 +34,13 @@ type Config struct {
 	LateReplies bool
 
 	Observer Observer // nil: nobody watches
+	// Pulse, if set, is called now and then, so that the host can tell a long
+	// run from a stuck one.
+	Pulse func()
 }
+
+// pulseEvents is how many events pass between two calls of Pulse.
+const pulseEvents = 1 << 16
 
 // WallStart is what every node's wall clock shows at the start of a run:
 // 2024-01-01 00:00:00 UTC.
@@ -93,6 +99,7 @@ type World struct {
 
 	running    *Task
 	serving    *Process // whose handler is at work
+	reaching   *Message // what a server is about to handle, at its place
 	condemned  []*Task  // killed, not yet unwound
 	carriers   []*carrier
 	foreground int // clients' main tasks that have not finished
@@ -138,7 +145,7 @@ func (w *World) Reset(cfg Config) {
 	}
 	w.chooser = cfg.Plan.Override(w.chooser)
 	w.now, w.events, w.failure, w.started = 0, 0, nil, false
-	w.foreground, w.inFlight, w.serving = 0, 0, nil
+	w.foreground, w.inFlight, w.serving, w.reaching = 0, 0, nil, nil
 	w.queue.reset()
 	w.net.Reset()
 	w.trace.reset(cfg.Trace)
@@ -174,6 +181,10 @@ func (w *World) Now() clock.Time { return w.now }
 
 // Events returns how many events the loop has handled.
 func (w *World) Events() int64 { return w.events }
+
+// Reaching returns the message that a server is about to handle: for an
+// Observer whose Place was called with a server's place. Nil otherwise.
+func (w *World) Reaching() *Message { return w.reaching }
 
 // Failure returns the panic that ended the run, nil if there was none.
 func (w *World) Failure() *Failure { return w.failure }
@@ -229,6 +240,9 @@ func (w *World) loop() EndReason {
 			return EndBudget
 		}
 		w.events++
+		if w.events%pulseEvents == 0 && w.cfg.Pulse != nil {
+			w.cfg.Pulse()
+		}
 		e := w.queue.pop()
 		w.now = e.at
 		w.handle(w.queue.event(e))
