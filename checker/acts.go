@@ -22,17 +22,20 @@ func (k Kind) worksOnData() bool {
 func (k Kind) changesData() bool { return k == Write || k == Append }
 
 // judge returns what the resource made of an operation, and between which
-// instants. Where nobody is omniscient an acknowledgement is the decision.
+// instants. An acknowledgement is a decision, also where the simulator saw none:
+// who tells a client that its write is done must not be believed to have done
+// nothing. A refusal is one only where nobody is omniscient: the resource may
+// never have been reached.
 func (h *History) judge(op *Op) (d Decision, from, at Instant) {
 	if !op.Kind.worksOnData() {
 		return Undecided, Never, Never
 	}
 	d = op.Decision
-	if !h.Omniscient && d == Undecided {
-		switch op.Outcome {
-		case OK:
+	if d == Undecided {
+		switch {
+		case op.Outcome == OK:
 			d = Accepted
-		case Refused:
+		case op.Outcome == Refused && !h.Omniscient:
 			d = Rejected
 		}
 	}

@@ -32,7 +32,9 @@ func (c *Checker) checkBeliefs() {
 }
 
 // addOverlaps reports that the last of the believing tenures began while the
-// others believed: pair by pair for a lock, all together for a semaphore.
+// others believed: for a lock once, with the one that began latest before it,
+// so that a crowd gives a finding for each who joins and not for each pair; for
+// a semaphore all together.
 func (c *Checker) addOverlaps(believing []int32) {
 	last := c.tenures[believing[len(believing)-1]].op
 	others := believing[:len(believing)-1]
@@ -42,9 +44,10 @@ func (c *Checker) addOverlaps(believing []int32) {
 		}
 		return
 	}
-	for _, j := range others {
-		if first := c.tenures[j].op; first.Client != last.Client {
+	for k := len(others) - 1; k >= 0; k-- {
+		if first := c.tenures[others[k]].op; first.Client != last.Client {
 			c.add(Overlap, last.Return.At, first, last)
+			return
 		}
 	}
 }

@@ -61,10 +61,10 @@ var findingCases = []verdictCase{
 	{Overlap, "a client never overlaps itself", `lease 10
 		A acquire 0 expired=10 until=20
 		A acquire 11 until=13`, "| kept safe"},
-	{Overlap, "three at once are three pairs", `lease 10
+	{Overlap, "each who joins overlaps once", `lease 10
 		A acquire 0 expired=10
 		B acquire 11 expired=21
-		C acquire 22`, "overlap overlap overlap | overlap safe"},
+		C acquire 22`, "overlap overlap | overlap safe"},
 	{Overlap, "two of two permits", `lease 10; capacity 2
 		A acquire 0
 		B acquire 1`, "| kept safe"},

@@ -14,6 +14,10 @@ import (
 	"locklab/clock"
 )
 
+// ErrTruncated is in the error about a last line that was not written to its
+// end, as by a recorder that crashed. Other errors may mean more.
+var ErrTruncated = errors.New("the file ends within this line; it is left out")
+
 // ReadHistory reads a history that WriteHistory or another program wrote; name
 // is the file's, for the errors. Lines that cannot be read are reported and
 // left out, one error for each fault, each with line and field; what remains
@@ -81,7 +85,8 @@ func (d *decoder) readLine(raw []byte, last bool) {
 	d.faults, d.fields = 0, nil
 	if err := json.Unmarshal(raw, &d.fields); err != nil || d.fields == nil {
 		if !complete && err != nil {
-			d.fail("", "the file ends within this line; it is left out")
+			d.faults++
+			d.errs = append(d.errs, fmt.Errorf("%s:%d: %w", d.name, d.line, ErrTruncated))
 		} else {
 			d.fail("", "want a JSON object, got %s", excerpt(raw))
 		}

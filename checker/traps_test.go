@@ -176,3 +176,18 @@ func TestTrapFencedReadModifyWrite(t *testing.T) {
 	require.Equal(t, "client-2 (token 34) wrote 1 at 13.000s, computed from what it had read at 11.500s, "+
 		"before client-1 (token 33) wrote 1 at 12.004s", r.Findings[2].Text)
 }
+
+// A resource that tells a client "done" and did nothing must not be believed,
+// also where the history is omniscient and holds no decision.
+func TestAcknowledgedButNeverDecided(t *testing.T) {
+	h := &History{Clients: []string{"client-1"}, Omniscient: true, Data: List, Final: []int64{}, End: 100, Ops: []Op{{
+		ID: 1, Section: 1, Kind: Append, Outcome: OK, Value: 7,
+		Invoke: Instant{At: 10, Step: 1}, Return: Instant{At: 20, Step: 2},
+		Effect: Never, Granted: Never, Ended: Never, BelievesUntil: Never, SessionLost: Never,
+	}}}
+	require.True(t, has(Check(h), WriteLost))
+	h.Final = []int64{7}
+	require.Empty(t, Check(h).Findings)
+}
+
+func has(r Report, kind FindingKind) bool { return r.Has(kind) }
