@@ -34,6 +34,16 @@ type Recorder interface {
 	Acquired(t *sim.Task, op int32, token int64)
 	// LearnsLoss says that the client has just learned that its lock is gone.
 	LearnsLoss(t *sim.Task, tenure int32)
+	// Rests says that an acquire's lease is an older one: how long it is
+	// promised to last counts from when operation on, the last to be
+	// acknowledged, was sent.
+	Rests(op, on int32)
+	// Applied says that a replicated lock service has just carried out an
+	// operation, or (0) has done something of its own, such as ending a lease.
+	Applied(op int32)
+	// SessionLost says that a server has just ended the session that carried a
+	// grant, because the network told it that the client is gone.
+	SessionLost(tenure int32)
 	// Decided says what a resource made of an operation, at the moment at
 	// which it took effect. seen is what a read found.
 	Decided(op int32, accepted bool, seen int64)

@@ -1,6 +1,12 @@
 package models
 
-import "locklab/sim"
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"locklab/sim"
+)
 
 // The keys that the Redis designs use.
 const (
@@ -8,157 +14,159 @@ const (
 	redisTokenKey = "lock:token"
 )
 
-// compareAndDelete removes the lock only if it is still this client's
-// (redis.io, "Distributed Locks with Redis": the release script).
-var compareAndDelete = RedisScript{
-	Text: `-- del if mine
-if redis.call("get", KEYS[1]) == ARGV[1] then
-  return redis.call("del", KEYS[1])
-end
-return 0`,
-	Run: func(db *redisDB, c *RedisCommand) RedisReply {
-		if e := db.find(c.Key); e != nil && e.value == c.Value {
-			return redisBool(db.del(c.Key))
-		}
-		return redisNumber(0)
-	},
-}
+// redisGrasp is how a design takes the lock.
+type redisGrasp uint8
 
-// setAndCount takes the lock and, only then, draws the next fencing token.
-var setAndCount = RedisScript{
-	Text: `-- set nx, incr token
-if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then
-  return redis.call("incr", KEYS[2])
-end
-return false`,
-	Run: func(db *redisDB, c *RedisCommand) RedisReply {
-		if db.find(c.Key) != nil {
-			return redisNil
-		}
-		db.set(c.Key, c.Value).expires = db.now + c.TTL.Milliseconds()
-		n, ok := db.incr(c.Key2)
-		if !ok {
-			return redisFail("ERR value is not an integer or out of range")
-		}
-		return redisNumber(n)
-	},
-}
+const (
+	graspSet    redisGrasp = iota // SET NX PX
+	graspSetNX                    // SETNX: it never expires
+	graspExpire                   // SETNX, then EXPIRE
+	graspIncr                     // SET NX PX, then INCR for a token
+	graspScript                   // SET NX PX and INCR in one script
+)
 
-// extendIfMine gives the lock another time to live only if it is still this
-// client's.
-var extendIfMine = RedisScript{
-	Text: `-- pexpire if mine
-if redis.call("get", KEYS[1]) == ARGV[1] then
-  return redis.call("pexpire", KEYS[1], ARGV[2])
-end
-return 0`,
-	Run: func(db *redisDB, c *RedisCommand) RedisReply {
-		if e := db.find(c.Key); e != nil && e.value == c.Value {
-			return redisBool(db.expire(c.Key, c.TTL))
-		}
-		return redisNumber(0)
-	},
-}
+// redisLetGo is how a design gives the lock back.
+type redisLetGo uint8
 
-// extendOrRecreate extends the lock if it is this client's, and takes it anew
-// when it is gone, whoever may have held it meanwhile.
-var extendOrRecreate = RedisScript{
-	Text: `-- pexpire if mine, set if missing
-local owner = redis.call("get", KEYS[1])
-if owner == ARGV[1] then
-  return redis.call("pexpire", KEYS[1], ARGV[2])
-end
-if not owner then
-  redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2])
-  return 1
-end
-return 0`,
-	Run: func(db *redisDB, c *RedisCommand) RedisReply {
-		e := db.find(c.Key)
-		switch {
-		case e == nil:
-			db.set(c.Key, c.Value).expires = db.now + c.TTL.Milliseconds()
-			return redisNumber(1)
-		case e.value == c.Value:
-			return redisBool(db.expire(c.Key, c.TTL))
-		}
-		return redisNumber(0)
-	},
-}
+const (
+	letGoScript redisLetGo = iota // compare and delete in a script
+	letGoDel                      // delete without looking
+	letGoGetDel                   // GET, compare, DEL
+	letGoWatch                    // WATCH, GET, MULTI, DEL, EXEC
+)
 
-// redisVariant is what tells the single-Redis designs apart.
+// redisVariant is what tells the Redis designs apart.
 type redisVariant struct {
-	token    bool         // the acquire script draws a fencing token
+	grasp    redisGrasp
+	letGo    redisLetGo
 	identity RedisValue   // the value that every client writes; zero: a random one for each attempt
-	blindDel bool         // release deletes without looking
 	renew    *RedisScript // renewal; nil: none, or a bare PEXPIRE where blindRenew
 	// blindRenew extends whatever lock there is.
 	blindRenew bool
+	waits      bool // an acquire counts only when a replica has it (WAIT 1)
+}
+
+func (v *redisVariant) tokens() bool { return v.grasp == graspIncr || v.grasp == graspScript }
+
+// preset is what the servers hold at the start.
+func (v *redisVariant) preset(env *Env) []redisEntry {
+	if v.tokens() && env.Options.TokenStart > 1 {
+		return []redisEntry{{key: redisTokenKey, value: RedisInt(env.Options.TokenStart - 1)}}
+	}
+	return nil
 }
 
 // redisSystem adds one Redis server and returns the design's system on it.
 func redisSystem(v redisVariant) func(env *Env) System {
 	return func(env *Env) System {
-		s, p := newRedis(env, "redis-1")
-		if v.token && env.Options.TokenStart > 1 {
-			s.preset = []redisEntry{{key: redisTokenKey, value: RedisInt(env.Options.TokenStart - 1)}}
-		}
+		s := newRedis(env, "redis-1", v.preset(env)...)
 		return System{
-			Watch:  []*sim.Process{p},
-			Holder: func() Holding { return s.holding(p, redisLockKey) },
+			Watch:  []*sim.Process{s.proc},
+			Holder: func() Holding { return s.holding(redisLockKey) },
 			Lock: func(*sim.Process) Lock {
-				return &redisLock{redisVariant: v, env: env, link: link{server: p}}
+				return &redisLock{redisVariant: v, env: env, link: redisLink{env: env, server: s.proc}}
 			},
 		}
 	}
 }
 
-// redisLock is a client's handle on a lock in one Redis server.
+// redisReplicaSystem adds a primary with replicas and a monitor.
+func redisReplicaSystem(v redisVariant) func(env *Env) System {
+	return func(env *Env) System {
+		g := newRedisGroup(env, env.Options.Replicas, v.preset(env)...)
+		return System{
+			Watch:  g.watch(),
+			Holder: func() Holding { return g.holding(redisLockKey) },
+			Lock: func(*sim.Process) Lock {
+				return &redisLock{redisVariant: v, env: env, link: redisLink{env: env, group: g, monitor: link{server: g.monitor.proc}}}
+			},
+		}
+	}
+}
+
+// redisLock is a client's handle on a lock in one Redis server, or in a group.
 type redisLock struct {
 	redisVariant
 	env  *Env
-	link link
+	link redisLink
 }
 
-// do sends one command. An error reply is a fault in the model, not an
-// outcome.
-func (l *redisLock) do(t *sim.Task, command RedisCommand) (*RedisReply, error) {
-	c := l.env.commands.Get()
-	*c = command
-	p, err := l.link.call(t, l.env, c)
-	if err != nil {
-		return nil, err
-	}
-	r := p.(*RedisReply)
-	if r.kind == replyError {
-		panic("redis: " + c.String() + ": " + r.String())
-	}
-	return r, nil
-}
-
-// Acquire implements Lock: SET lock value NX PX ttl. The deadline counts from
-// before the request was sent.
+// Acquire implements Lock. The deadline counts from before the first request
+// was sent.
 func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
 	g := Grant{}
 	if l.identity == (RedisValue{}) {
 		g.Mark = t.Unique()
 	}
-	g.Deadline = t.Now().Add(l.env.Options.TTL)
-	c := RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: l.value(&g), TTL: l.env.Options.TTL, NX: true}
-	if l.token {
-		c.Verb, c.NX, c.Key2, c.Script = RedisEval, false, redisTokenKey, &setAndCount
+	if l.grasp != graspSetNX {
+		g.Deadline = t.Now().Add(l.env.Options.TTL)
 	}
-	r, err := l.do(t, c)
-	if err != nil {
+	c := l.take(&g)
+	r, err := l.link.do(t, &c)
+	switch {
+	case err != nil:
 		return Grant{}, err
-	}
-	if r.kind == replyNil {
+	case r.kind == replyNil || r.kind == replyInt && l.grasp != graspScript && r.value.n == 0:
 		return Grant{}, ErrBusy
 	}
-	if l.token {
+	switch l.grasp {
+	case graspScript:
 		g.Token = r.value.n
+	case graspExpire:
+		_, err = l.link.do(t, &RedisCommand{Verb: RedisExpire, Key: redisLockKey, TTL: wholeSeconds(l.env.Options.TTL)})
+	case graspIncr:
+		if r, err = l.link.do(t, &RedisCommand{Verb: RedisIncr, Key: redisTokenKey}); err == nil {
+			g.Token = r.value.n
+		}
+	}
+	if err == nil && l.waits {
+		err = l.replicated(t, &g)
+	}
+	if err != nil { // what has been taken may yet stand there
+		return Grant{}, unsent(err)
 	}
 	return g, nil
+}
+
+// take is the command that takes the lock.
+func (l *redisLock) take(g *Grant) RedisCommand {
+	c := RedisCommand{Verb: RedisSet, Key: redisLockKey, Value: l.value(g), TTL: l.env.Options.TTL, NX: true}
+	switch l.grasp {
+	case graspSetNX, graspExpire:
+		c.Verb, c.TTL, c.NX = RedisSetNX, 0, false
+	case graspScript:
+		c.Verb, c.NX, c.Key2, c.Script = RedisEval, false, redisTokenKey, &setAndCount
+	}
+	return c
+}
+
+// wholeSeconds is what EXPIRE can say, no shorter than d.
+func wholeSeconds(d time.Duration) time.Duration {
+	return (d + time.Second - 1).Truncate(time.Second)
+}
+
+// replicated waits until a replica has acknowledged the lock. Without one the
+// lock is given back: it would not outlive the primary.
+func (l *redisLock) replicated(t *sim.Task, g *Grant) error {
+	r, err := l.link.do(t, &RedisCommand{Verb: RedisWait, N: 1, TTL: l.env.Options.CallTimeout / 2})
+	if err != nil || r.value.n >= 1 {
+		return err
+	}
+	_ = l.Release(t, g) // if this fails, the lock stays until it expires
+	return errNotReplicated
+}
+
+// errNotReplicated: the primary had the lock and no replica. For the server
+// the try was a grant, and its client takes it back.
+var errNotReplicated = fmt.Errorf("no replica has the lock: %w", sim.ErrUnknown)
+
+// unsent makes of a command that could not be sent an unknown outcome, where
+// others have been sent before.
+func unsent(err error) error {
+	if err == errNoPrimary {
+		return errUnsent
+	}
+	return err
 }
 
 // value is what this client's lock looks like in Redis.
@@ -177,10 +185,10 @@ func (l *redisLock) Renew(t *sim.Task, g *Grant) error {
 	if l.blindRenew {
 		c.Verb, c.Value = RedisPExpire, RedisValue{}
 	}
-	r, err := l.do(t, c)
+	r, err := l.link.do(t, &c)
 	switch {
 	case err != nil:
-		return err
+		return unsent(err)
 	case r.value.n == 0:
 		return ErrLost
 	}
@@ -190,13 +198,80 @@ func (l *redisLock) Renew(t *sim.Task, g *Grant) error {
 
 // Release implements Lock.
 func (l *redisLock) Release(t *sim.Task, g *Grant) error {
+	switch l.letGo {
+	case letGoGetDel:
+		return l.getAndDelete(t, g)
+	case letGoWatch:
+		return l.watchAndDelete(t, g)
+	}
 	c := RedisCommand{Verb: RedisEval, Key: redisLockKey, Value: l.value(g), Script: &compareAndDelete}
-	if l.blindDel {
+	if l.letGo == letGoDel {
 		c = RedisCommand{Verb: RedisDel, Key: redisLockKey}
 	}
-	r, err := l.do(t, c)
-	if err == nil && r.value.n == 0 {
+	return deleted(l.link.do(t, &c))
+}
+
+// deleted reads the answer to a deletion.
+func deleted(r *RedisReply, err error) error {
+	switch {
+	case err != nil:
+		return unsent(err)
+	case r.kind == replyError || r.value.n == 0:
 		return ErrLost
 	}
-	return err
+	return nil
+}
+
+// getAndDelete looks and then deletes. Between the two the lock may have
+// become another's.
+func (l *redisLock) getAndDelete(t *sim.Task, g *Grant) error {
+	r, err := l.link.do(t, &RedisCommand{Verb: RedisGet, Key: redisLockKey})
+	switch {
+	case err != nil:
+		return unsent(err)
+	case r.kind != replyBulk || r.value != l.value(g):
+		return ErrLost
+	}
+	return deleted(l.link.do(t, &RedisCommand{Verb: RedisDel, Key: redisLockKey}))
+}
+
+// watchAndDelete deletes the lock in a transaction that does nothing if the
+// key was touched since it was looked at. All of it must be said on one
+// connection: a WATCH ends with its connection.
+func (l *redisLock) watchAndDelete(t *sim.Task, g *Grant) error {
+	for {
+		conn, err := l.link.open(t)
+		if err != nil {
+			return unsent(err)
+		}
+		r, err := l.watched(t, conn, g)
+		switch {
+		case errors.Is(err, sim.ErrClosed) || err == nil && r.kind == replyNilArray:
+			continue // nothing was done; look again
+		case err != nil:
+			return unsent(err)
+		case r.kind != replyArray:
+			return ErrLost
+		}
+		return deleted(&r.items[0], nil)
+	}
+}
+
+// watched returns EXEC's answer, or a nil reply if the lock is another's.
+func (l *redisLock) watched(t *sim.Task, conn *sim.Conn, g *Grant) (*RedisReply, error) {
+	var r *RedisReply
+	for _, c := range [...]RedisCommand{
+		{Verb: RedisWatch, Key: redisLockKey}, {Verb: RedisGet, Key: redisLockKey},
+		{Verb: RedisMulti}, {Verb: RedisDel, Key: redisLockKey}, {Verb: RedisExec},
+	} {
+		var err error
+		if r, err = l.link.on(t, conn, &c); err != nil {
+			return nil, err
+		}
+		if c.Verb == RedisGet && (r.kind != replyBulk || r.value != l.value(g)) {
+			_, err = l.link.on(t, conn, &RedisCommand{Verb: RedisUnwatch})
+			return &RedisReply{}, err
+		}
+	}
+	return r, nil
 }

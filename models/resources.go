@@ -25,6 +25,8 @@ func Resources() []*ResourceKind {
 			rule: sameMark, client: storeClient{marks: true}},
 		{Name: "versioned", Summary: "a write requires the version that was read (compare and swap)",
 			rule: sameVersion, client: storeClient{versions: true}},
+		{Name: "same-transaction", Summary: "the data lives in the design's own database and is written in its transaction; under a lease, in one that re-checks the lease's row or key",
+			Hosted: true, Build: sameTransaction},
 	}
 }
 

@@ -57,6 +57,12 @@ type Lock interface {
 	Release(t *sim.Task, g *Grant) error
 }
 
+// Session may be a grant's State. It learns by itself that the grant is gone.
+type Session interface {
+	// Over reports whether the client knows. It may read the clock.
+	Over(t *sim.Task) bool
+}
+
 // Section is what the body of a critical section may do.
 type Section interface {
 	Read(t *sim.Task) (int64, error)
@@ -115,6 +121,42 @@ type Options struct {
 	ChecksValidity bool
 	TokenStart     int64 // the first fencing token handed out
 	Clients        int
+	Sections       int // of each client
+	Tries          int // of one acquire, at most; 0: no limit
+	RenewMax       int // renewals of one lease, at most; 0: no limit
+	// Drift is the allowance for clock drift that the design is to work with
+	// and declare; 0: its own.
+	Drift time.Duration
+
+	// Of designs that ask several independent nodes.
+	Nodes       int           // 0: the published number
+	Quorum      int           // how many must agree; 0: a majority
+	NodeTimeout time.Duration // of one request to one node
+	DriftFactor int64         // the allowance for clock drift: parts per million of TTL,
+	DriftMargin time.Duration // and so much more
+
+	// Of consensus stores.
+	Members     int  // 0: 3
+	StaleLessor bool // etcd before its pull request 16822
+	PlainCreate bool // ZooKeeper: a create is repeated without a mark to find its node by
+
+	// Persistence is how Redis servers keep their data over a crash, one of
+	// Persistences(); empty: they do not.
+	Persistence string
+	// Replicas is how many there are beside the primary, where a design has
+	// any. Their stream leaves the primary up to ReplicationLag late.
+	Replicas       int
+	ReplicationLag time.Duration
+	// DownAfter is after how long without an answer a monitor takes a server
+	// for dead.
+	DownAfter time.Duration
+
+	// Of designs on PostgreSQL.
+	Standby           Standby
+	CommitAsync       bool          // synchronous_commit = off
+	Keepalive         time.Duration // tcp_keepalives_idle; 0: the operating system's
+	IdleInTransaction time.Duration // idle_in_transaction_session_timeout; 0: off
+	PoolSize          int           // of PgBouncer
 }
 
 // Env is what designs and resources are built from: the world of one run, and
@@ -123,6 +165,10 @@ type Env struct {
 	World   *sim.World
 	Options Options
 	Rec     Recorder
+	// inside is the data that the design's own servers keep.
+	inside Store
+	// Store is the resource, once it is set up.
+	Store Store
 	payloads
 }
 
@@ -131,8 +177,14 @@ type Env struct {
 type payloads struct {
 	commands      sim.Slab[RedisCommand]
 	replies       sim.Slab[RedisReply]
+	peers         sim.Slab[redisPeer]
+	sessions      sim.Slab[redisSession]
 	storeRequests sim.Slab[storeRequest]
 	storeReplies  sim.Slab[storeReply]
+	raft          raftMemory
+	pgStatements  sim.Slab[PgStatement]
+	pgResults     sim.Slab[PgResult]
+	pgRouted      sim.Slab[pgRouted]
 }
 
 // Reset makes the environment ready for another run in its world.
@@ -140,8 +192,15 @@ func (e *Env) Reset(o Options) {
 	e.Options = o
 	e.commands.Reset()
 	e.replies.Reset()
+	e.peers.Reset()
+	e.sessions.Reset()
 	e.storeRequests.Reset()
 	e.storeReplies.Reset()
+	e.raft.reset()
+	e.pgStatements.Reset()
+	e.pgResults.Reset()
+	e.pgRouted.Reset()
+	e.inside, e.Store = Store{}, Store{}
 }
 
 // Design is a lock design of the catalogue.
@@ -152,8 +211,18 @@ type Design struct {
 	Tokens  Tokens
 	Promise Promise
 	Renews  bool
+	// RenewMax is how often the design renews one lease; 0: without limit.
+	RenewMax int
 	// Drift is the clock drift that the design declares to allow for; nil: none.
 	Drift func(Options) time.Duration
+	// Own names the one resource that the design serves, if its data lives in
+	// the design's own servers.
+	Own string
+	// Hosts names the resource that the design's own servers keep beside
+	// those that live elsewhere.
+	Hosts string
+	// Jobs: it hands out jobs, several at a time, and each is to be done once.
+	Jobs bool
 	// Build adds the design's servers to the world.
 	Build func(env *Env) System
 }
@@ -163,6 +232,9 @@ type Design struct {
 type System struct {
 	// Watch are the servers whose state Holder reads.
 	Watch []*sim.Process
+	// Replicated: an operation takes effect long after its request was
+	// handled. The servers say themselves when: Recorder.Applied.
+	Replicated bool
 	// Holder tells, from the servers' states alone, whose grant is current.
 	// Nil means that there is no lock service: a client counts as granted
 	// when its acquire returns.
@@ -182,6 +254,9 @@ type ResourceKind struct {
 	Name    string
 	Summary string
 	Needs   Tokens // what its rule compares
+
+	// Hosted: it lives in the servers of the designs that name it as their own.
+	Hosted bool
 
 	// The storage's rule and how clients speak to it; or, for data that lives
 	// elsewhere, Build.
@@ -205,6 +280,14 @@ type Data interface {
 
 // Serves says why a design cannot use a resource, in one line; nil if it can.
 func (d *Design) Serves(r *ResourceKind) error {
+	switch {
+	case d.Own != "" && d.Own != r.Name:
+		return errors.New(d.Name + " keeps the data itself: it serves the resource " + d.Own + " and not " + r.Name)
+	case d.Jobs && (r.client.marks || r.client.versions):
+		return errors.New("resource " + r.Name + " is for one owner at a time, and " + d.Name + " lets several work at once")
+	case r.Hosted && d.Own != r.Name && d.Hosts != r.Name:
+		return errors.New("resource " + r.Name + " lives in the lock's own servers, and those of " + d.Name + " keep no data")
+	}
 	if r.Needs > d.Tokens {
 		return errors.New("resource " + r.Name + " compares " + r.Needs.String() + " tokens, and " + d.Name + " hands out " + tokenPhrase(d.Tokens))
 	}

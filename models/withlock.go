@@ -48,7 +48,8 @@ func (l *locked) Do(t *sim.Task, job int, body func(Section) error) error {
 
 // acquire tries until it has the lock or has waited long enough. All tries
 // that were answered with a no are one operation; a try with an unknown
-// outcome ends its operation, since it may have left something behind.
+// outcome ends its operation, since it may have left something behind; so does
+// one that lost its place in a queue, where it may have come to be the first.
 func (l *locked) acquire(t *sim.Task, job int) (*tenure, error) {
 	t.Enter(job, sim.PhaseAcquire)
 	opts, rec := &l.env.Options, l.env.Rec
@@ -57,7 +58,7 @@ func (l *locked) acquire(t *sim.Task, job int) (*tenure, error) {
 		giveUpAt = t.Now().Add(opts.Wait)
 	}
 	op := rec.Invoke(t, OpAcquire, 0, 0, 0)
-	for {
+	for try := 1; ; try++ {
 		rec.Try(t, op)
 		g, err := l.lock.Acquire(t)
 		if err == nil {
@@ -65,11 +66,11 @@ func (l *locked) acquire(t *sim.Task, job int) (*tenure, error) {
 			g.Op = op
 			return &tenure{Grant: g, checks: opts.ChecksValidity, rec: rec}, nil
 		}
-		over := errors.Is(err, sim.ErrUnknown)
+		over := errors.Is(err, sim.ErrUnknown) || errors.Is(err, ErrLost)
 		if over {
 			rec.Return(t, op, err, 0)
 		}
-		if opts.Wait > 0 && t.Now() >= giveUpAt {
+		if try == opts.Tries || opts.Wait > 0 && t.Now() >= giveUpAt {
 			if !over {
 				rec.Return(t, op, ErrGaveUp, 0)
 			}
@@ -101,8 +102,14 @@ func (l *locked) hold(t *sim.Task, job int, n *tenure, body func(Section) error)
 
 // renew extends the lease until it is told that the lease is gone, or is
 // killed. After an unknown outcome it tries again: the lease may well live.
+// When it has renewed as often as it may, it waits for the end.
 func (l *locked) renew(t *sim.Task, n *tenure) {
-	for !n.lost {
+	for i := 0; !n.lost; i++ {
+		if limit := l.env.Options.RenewMax; limit > 0 && i == limit {
+			t.Sleep(n.Deadline.Sub(t.Now()))
+			n.learnLoss(t)
+			return
+		}
 		t.Sleep(l.env.Options.Renew)
 		op := l.env.Rec.Invoke(t, OpRenew, n.Op, 0, n.Token)
 		err := l.lock.Renew(t, &n.Grant)
@@ -135,6 +142,9 @@ type held struct {
 // Lost implements Section.
 func (h *held) Lost(t *sim.Task) bool {
 	if !h.lost && h.checks && h.Deadline != 0 && t.Now() >= h.Deadline {
+		h.learnLoss(t)
+	}
+	if s, ok := h.State.(Session); ok && !h.lost && s.Over(t) {
 		h.learnLoss(t)
 	}
 	return h.lost

@@ -256,10 +256,19 @@ func (t *tape) collectWaits() {
 	}
 	for i := range t.h.Ops {
 		o, w := &t.h.Ops[i], &t.waits[i+1]
-		if o.Outcome == checker.Unknown && w.refused > 0 && w.failed {
+		if o.Outcome == checker.Unknown && w.refused > 0 && (w.failed || t.askedAnew(i)) {
 			w.refused, w.last = w.refused-1, w.before // its last try was not refused: nobody knows
 		}
 	}
+}
+
+// askedAnew reports whether the client went on from an acquire to another one
+// in the same section, as it does after a try whose outcome it cannot tell.
+func (t *tape) askedAnew(i int) bool {
+	o := &t.h.Ops[i]
+	return slices.ContainsFunc(t.h.Ops[i+1:], func(next checker.Op) bool {
+		return next.Kind == checker.Acquire && next.Client == o.Client && next.Section == o.Section
+	})
 }
 
 func (t *tape) client(p sim.ProcID) int32 {

@@ -62,6 +62,26 @@ func PickResources(asked []string) ([]*models.ResourceKind, error) {
 	return Pick("resource", models.Resources(), func(r *models.ResourceKind) string { return r.Name }, asked)
 }
 
+// FindDesign returns the design of exactly that name.
+func FindDesign(name string) (*models.Design, error) {
+	return find("design", models.Designs(), func(d *models.Design) string { return d.Name }, name)
+}
+
+// FindResource returns the resource of exactly that name.
+func FindResource(name string) (*models.ResourceKind, error) {
+	return find("resource", models.Resources(), func(r *models.ResourceKind) string { return r.Name }, name)
+}
+
+func find[T any](what string, all []*T, name func(*T) string, asked string) (*T, error) {
+	names := make([]string, len(all))
+	for i, item := range all {
+		if names[i] = name(item); names[i] == asked {
+			return item, nil
+		}
+	}
+	return nil, errors.New(unknown(what, asked, names))
+}
+
 // Pick returns the items of a catalogue that the names and patterns mean, in
 // the catalogue's order; "all" means all. The error proposes the nearest name.
 func Pick[T any](what string, all []T, name func(T) string, asked []string) ([]T, error) {

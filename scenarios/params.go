@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"locklab/models"
 )
 
 // Params are the numbers of a run: how many clients do what for how long, and
@@ -30,11 +32,40 @@ type Params struct {
 	ChecksValidity bool          // the client tests its deadline before each write
 	Drift          time.Duration // allowance for clock drift that the design declares; 0: the design's own
 
+	Tries    int // an acquire is given up after so many tries; 0: never
+	RenewMax int // renewals of one lease, at most; 0: the design's own limit
+
+	// Of designs that ask several independent nodes.
+	Nodes       int           // odd, 3 to 99
+	Quorum      int           // how many of them must agree; 0: the least majority
+	NodeTimeout time.Duration // after which the answer of one node is not waited for
+	DriftFactor int64         // allowance for clock drift, in parts per million of TTL
+	DriftMargin time.Duration // and so much more
+
 	LatencyMin  time.Duration // one way
 	LatencyMax  time.Duration // one way, at least LatencyMin
 	CallTimeout time.Duration // after which a call's outcome is unknown
 
 	TokenStart int64 // the first fencing token handed out
+
+	Persistence    string        // how Redis servers keep their data over a crash
+	Replicas       int           // beside the primary, where the design has any
+	ReplicationLag time.Duration // the stream to a replica leaves up to so late, drawn anew for each change
+	DownAfter      time.Duration // a monitor takes a server for dead that has not answered for so long
+
+	ClientsPerNode int // clients that share a machine
+
+	// Of consensus stores.
+	Members     int  // odd, 3 to 7
+	StaleLessor bool // etcd as it was before a stalled leader stopped to renew and revoke leases
+	PlainCreate bool // a ZooKeeper client that lost its connection repeats a create without looking for its node
+
+	// Of designs on PostgreSQL.
+	Standby                  StandbyKind   // whether the primary has one, and waits for it
+	SynchronousCommit        CommitKind    // whether a commit waits for the disk
+	TCPKeepalive             time.Duration // silence before the first probe, then three a third of it apart; 0: Linux's
+	IdleInTransactionTimeout time.Duration // a session that idles in a transaction for so long is ended; 0: never
+	PoolSize                 int           // PgBouncer's connections to the server
 
 	StuckAfter time.Duration // without a grant for so long, a run is stuck; 0: 3*TTL
 	Horizon    time.Duration // virtual time after which a run is ended
@@ -52,6 +83,35 @@ const (
 
 func workloadNames() []string { return []string{string(Increment), string(Write), string(Append)} }
 
+// StandbyKind says whether PostgreSQL has a standby.
+type StandbyKind string
+
+// The kinds of standbys.
+const (
+	StandbyNone  StandbyKind = "none"
+	StandbyAsync StandbyKind = "async" // streams what is committed
+	StandbySync  StandbyKind = "sync"  // commits wait for it
+)
+
+func standbyOf(k StandbyKind) models.Standby {
+	switch k {
+	case StandbyAsync:
+		return models.AsyncStandby
+	case StandbySync:
+		return models.SyncStandby
+	}
+	return models.NoStandby
+}
+
+// CommitKind is PostgreSQL's synchronous_commit.
+type CommitKind string
+
+// The settings of synchronous_commit that are modelled.
+const (
+	CommitOn  CommitKind = "on"
+	CommitOff CommitKind = "off"
+)
+
 // totalSectionsMax bounds the work of one run.
 const totalSectionsMax = 100_000
 
@@ -62,7 +122,11 @@ func DefaultParams() Params {
 		TTL: 10 * time.Second, Work: time.Second, Think: 500 * time.Millisecond,
 		Retry: 200 * time.Millisecond, RetryJitter: 100 * time.Millisecond,
 		LatencyMin: 500 * time.Microsecond, LatencyMax: 2 * time.Millisecond, CallTimeout: time.Second,
+		Nodes: 5, NodeTimeout: 50 * time.Millisecond, DriftFactor: million / 100, DriftMargin: 2 * time.Millisecond,
 		TokenStart: 1, Horizon: 10 * time.Minute,
+		// Five seconds are what Redis's own Sentinel tutorial sets; Sentinel's default is 30 s.
+		Persistence: models.PersistNone, Replicas: 2, DownAfter: 5 * time.Second,
+		ClientsPerNode: 1, Members: 3, Standby: StandbyNone, SynchronousCommit: CommitOn, PoolSize: 2,
 	}
 }
 
@@ -141,13 +205,37 @@ func parameters() []Parameter {
 		duration("retry", "before a refused acquire is tried again", least, func(p *Params) *time.Duration { return &p.Retry }),
 		duration("retry_jitter", "at most so much is added to retry, drawn anew each time", none, func(p *Params) *time.Duration { return &p.RetryJitter }),
 		duration("wait", "an acquire is given up after so long; 0s: never", none, func(p *Params) *time.Duration { return &p.Wait }),
+		number("tries", "an acquire is given up after so many tries; 0: never", 0, 1_000_000, func(p *Params) *int { return &p.Tries }),
 		duration("renew", "between two renewals, where the design renews; 0s: ttl/3", none, func(p *Params) *time.Duration { return &p.Renew }),
+		number("renew_max", "renewals of one lease at most; 0: as often as the design does", 0, 1_000_000, func(p *Params) *int { return &p.RenewMax }),
 		yesNo("checks_validity", "the client tests its deadline before each write", func(p *Params) *bool { return &p.ChecksValidity }),
 		duration("drift", "the design's allowance for clock drift; 0s: what it declares", none, func(p *Params) *time.Duration { return &p.Drift }),
+		odd(number("nodes", "independent nodes that Redlock asks", 3, 99, func(p *Params) *int { return &p.Nodes })),
+		number("quorum", "how many of the nodes must agree; 0: the least majority", 0, 99, func(p *Params) *int { return &p.Quorum }),
+		duration("node_timeout", "after which one node's answer is not waited for", least, func(p *Params) *time.Duration { return &p.NodeTimeout }),
+		fraction("drift_factor", "Redlock's allowance for clock drift, as a fraction of ttl", func(p *Params) *int64 { return &p.DriftFactor }),
+		duration("drift_margin", "what Redlock adds to that allowance", none, func(p *Params) *time.Duration { return &p.DriftMargin }),
 		duration("latency_min", "shortest latency of a message, one way", none, func(p *Params) *time.Duration { return &p.LatencyMin }),
 		duration("latency_max", "longest latency of a message, one way", none, func(p *Params) *time.Duration { return &p.LatencyMax }),
 		duration("call_timeout", "after which the outcome of a call is unknown", least, func(p *Params) *time.Duration { return &p.CallTimeout }),
 		number("token_start", "the first fencing token handed out", 1, 1_000_000_000, func(p *Params) *int64 { return &p.TokenStart }),
+		word("persistence", "how Redis servers keep their data over a crash", models.Persistences(), func(p *Params) *string { return &p.Persistence }),
+		number("replicas", "replicas beside the primary, where the design has any", 1, 5, func(p *Params) *int { return &p.Replicas }),
+		duration("replication_lag", "a change leaves for a replica up to so late, drawn anew each time", none, func(p *Params) *time.Duration { return &p.ReplicationLag }),
+		duration("down_after", "a monitor takes a server for dead that has not answered for so long", lease, func(p *Params) *time.Duration { return &p.DownAfter }),
+		number("clients_per_node", "clients that share a machine", 1, 1000, func(p *Params) *int { return &p.ClientsPerNode }),
+		odd(number("members", "members of an etcd cluster or ZooKeeper ensemble", 3, 7, func(p *Params) *int { return &p.Members })),
+		yesNo("stale_lessor", "etcd before its pull request 16822: a stalled leader still renews and revokes leases", func(p *Params) *bool { return &p.StaleLessor }),
+		yesNo("plain_create", "a ZooKeeper client repeats a create without a mark to find its first node by", func(p *Params) *bool { return &p.PlainCreate }),
+		word("standby", "whether PostgreSQL has a standby; sync: commits wait for it",
+			[]string{string(StandbyNone), string(StandbyAsync), string(StandbySync)}, func(p *Params) *StandbyKind { return &p.Standby }),
+		word("synchronous_commit", "whether a commit in PostgreSQL waits for the disk",
+			[]string{string(CommitOn), string(CommitOff)}, func(p *Params) *CommitKind { return &p.SynchronousCommit }),
+		duration("tcp_keepalive", "silence before PostgreSQL probes a client, then three probes a third of it apart; 0s: Linux's 7200 s and 9 x 75 s", none,
+			func(p *Params) *time.Duration { return &p.TCPKeepalive }),
+		duration("idle_in_transaction_timeout", "PostgreSQL ends a session that idles in a transaction for so long; 0s: never", none,
+			func(p *Params) *time.Duration { return &p.IdleInTransactionTimeout }),
+		number("pool_size", "PgBouncer's connections to the server", 1, 1000, func(p *Params) *int { return &p.PoolSize }),
 		duration("stuck_after", "without a grant for so long a run is stuck; 0s: 3*ttl", none, func(p *Params) *time.Duration { return &p.StuckAfter }),
 		duration("horizon", "virtual time after which a run is ended", least, func(p *Params) *time.Duration { return &p.Horizon }),
 	}
@@ -193,6 +281,47 @@ func number[N int | int64](name, meaning string, min, max N, at func(*Params) *N
 	}
 }
 
+// odd refuses even numbers.
+func odd(q Parameter) Parameter {
+	set := q.set
+	q.Range = "odd, " + q.Range
+	q.set = func(p *Params, text string) error {
+		next := *p
+		if err := set(&next, text); err != nil {
+			return err
+		}
+		if n, _ := strconv.Atoi(text); n%2 == 0 {
+			return fmt.Errorf("%s is even, so that two halves could block each other; allowed is %s", text, q.Range)
+		}
+		*p = next
+		return nil
+	}
+	return q
+}
+
+// million is the unit of fractions.
+const million = 1_000_000
+
+// fraction is a number from 0 to 1 with at most six digits, kept in millionths.
+func fraction(name, meaning string, at func(*Params) *int64) Parameter {
+	return Parameter{
+		Name: name, Meaning: meaning, Unit: "fraction", Range: "0 to 1",
+		get: func(p *Params) string {
+			text := strings.TrimRight(fmt.Sprintf("%d.%06d", *at(p)/million, *at(p)%million), "0")
+			return strings.TrimSuffix(text, ".")
+		},
+		set: func(p *Params, text string) error {
+			whole, digits, _ := strings.Cut(text, ".")
+			n, err := strconv.ParseUint(whole+digits+strings.Repeat("0", max(6-len(digits), 0)), 10, 32)
+			if err != nil || whole == "" || len(digits) > 6 || n > million {
+				return fmt.Errorf("cannot read %q as a fraction from 0 to 1; write it like 0.01, with at most six digits", text)
+			}
+			*at(p) = int64(n)
+			return nil
+		},
+	}
+}
+
 func yesNo(name, meaning string, at func(*Params) *bool) Parameter {
 	return Parameter{
 		Name: name, Meaning: meaning, Unit: "yes or no", Range: "true or false",
@@ -207,14 +336,14 @@ func yesNo(name, meaning string, at func(*Params) *bool) Parameter {
 	}
 }
 
-func word(name, meaning string, known []string, at func(*Params) *Workload) Parameter {
+func word[T ~string](name, meaning string, known []string, at func(*Params) *T) Parameter {
 	return Parameter{
 		Name: name, Meaning: meaning, Unit: "word", Range: strings.Join(known, ", "),
 		get: func(p *Params) string { return string(*at(p)) },
 		set: func(p *Params, text string) error {
 			for _, k := range known {
 				if k == text {
-					*at(p) = Workload(text)
+					*at(p) = T(text)
 					return nil
 				}
 			}
@@ -263,8 +392,15 @@ func (p *Params) Validate() error {
 			return &ParamError{Name: q.Name, Err: err}
 		}
 	}
+	if p.TTL%time.Millisecond != 0 {
+		return &ParamError{Name: "ttl", Err: fmt.Errorf("%s is not a whole number of milliseconds, which is what servers count", p.TTL)}
+	}
 	if p.LatencyMin > p.LatencyMax {
 		return &ParamError{Name: "latency_min", Err: fmt.Errorf("%s is above latency_max, which is %s", p.LatencyMin, p.LatencyMax)}
+	}
+	if majority := p.Nodes/2 + 1; p.Quorum != 0 && (p.Quorum < majority || p.Quorum > p.Nodes) {
+		return &ParamError{Name: "quorum", Err: fmt.Errorf("%d of %d nodes is out of range; allowed are %d to %d, or 0 for the least majority",
+			p.Quorum, p.Nodes, majority, p.Nodes)}
 	}
 	if p.Clients*p.Sections > totalSectionsMax {
 		return &ParamError{Name: "sections", Err: fmt.Errorf("%d clients with %d sections each are %d sections; allowed are %d in all",
@@ -276,7 +412,8 @@ func (p *Params) Validate() error {
 // Setting is one name=value of --set.
 type Setting struct{ Name, Value string }
 
-// ParseSet reads "ttl=30s,work=2s" and checks every name and value, though not
+// ParseSet reads "ttl=30s,work=2s", puts the numbers of preset=redsync (see
+// Presets) in its place, and checks every name and value, though not
 // what they must keep among themselves: Apply does, when the others are known.
 func ParseSet(text string) ([]Setting, error) {
 	if strings.TrimSpace(text) == "" {
@@ -294,12 +431,14 @@ func ParseSet(text string) ([]Setting, error) {
 			return nil, &ParamError{Name: name, Err: errors.New("is set twice; leave one out")}
 		}
 		seen[name] = true
-		if err := scratch.Set(name, value); err != nil {
-			return nil, err
+		if name != presetKey {
+			if err := scratch.Set(name, value); err != nil {
+				return nil, err
+			}
 		}
 		out = append(out, Setting{name, value})
 	}
-	return out, nil
+	return expandPreset(out)
 }
 
 // Apply sets what the settings say and validates the whole. After an error p

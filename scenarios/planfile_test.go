@@ -127,7 +127,7 @@ func drawParams(t *rapid.T) Params {
 	p := DefaultParams()
 	p.Clients = rapid.IntRange(12, 1000).Draw(t, "clients")
 	p.Sections = rapid.IntRange(1, 100).Draw(t, "sections")
-	p.TTL = time.Duration(rapid.Int64Range(int64(time.Millisecond), int64(time.Hour)).Draw(t, "ttl"))
+	p.TTL = time.Duration(rapid.Int64Range(1, 3_600_000).Draw(t, "ttl")) * time.Millisecond
 	p.ChecksValidity = rapid.Bool().Draw(t, "checks validity")
 	p.Workload = rapid.SampledFrom([]Workload{Increment, Write, Append}).Draw(t, "workload")
 	return p

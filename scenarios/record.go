@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"errors"
+	"slices"
 
 	"locklab/checker"
 	"locklab/models"
@@ -17,12 +18,14 @@ type recorder struct {
 	clients []int32 // client by process, -1 for servers
 	step    int64
 	holder  models.Holding
+	fallen  []*sim.Process // lock servers that have crashed and not started again
 	onPlace func(sim.Place)
+	onSend  func(*sim.Message)
 }
 
 // begin makes the recorder ready for a run in w, keeping its memory.
 func (r *recorder) begin(w *sim.World, h *checker.History) {
-	*r = recorder{w: w, history: h, clients: r.clients[:0], onPlace: r.onPlace}
+	*r = recorder{w: w, history: h, clients: r.clients[:0], fallen: r.fallen[:0], onPlace: r.onPlace, onSend: r.onSend}
 }
 
 // addClient says that a process is the next client.
@@ -78,6 +81,9 @@ func (r *recorder) Try(_ *sim.Task, op int32) {
 // Sent implements sim.Observer. The first request of a try, renewal or release
 // is the moment that counts: a client believes until it has sent its release.
 func (r *recorder) Sent(m *sim.Message) {
+	if r.onSend != nil {
+		r.onSend(m)
+	}
 	o := r.op(m.Op)
 	if o == nil || o.Sent != (checker.Instant{}) {
 		return
@@ -123,11 +129,28 @@ func (r *recorder) LearnsLoss(_ *sim.Task, tenure int32) {
 	r.endBelief(tenure, r.now(), checker.LossLearned)
 }
 
+// SessionLost implements models.Recorder.
+func (r *recorder) SessionLost(tenure int32) {
+	if o := r.tenureOf(models.Holding{Op: tenure}); o != nil && !o.SessionLost.Known() {
+		o.SessionLost = r.now()
+	}
+}
+
 func (r *recorder) endBelief(tenure int32, at checker.Instant, why checker.Loss) {
 	if o := r.op(tenure); o != nil && o.Outcome == checker.OK && o.Loss == checker.StillBelieves {
 		o.BelievesUntil, o.Loss = at, why
 	}
 }
+
+// Rests implements models.Recorder.
+func (r *recorder) Rests(op, on int32) {
+	if o, older := r.op(op), r.op(on); o != nil && older != nil {
+		o.Sent = older.Sent
+	}
+}
+
+// Applied implements models.Recorder.
+func (r *recorder) Applied(op int32) { r.look(r.op(op), checker.EndExpired) }
 
 // Decided implements models.Recorder.
 func (r *recorder) Decided(op int32, accepted bool, seen int64) {
@@ -184,13 +207,28 @@ func (r *recorder) Place(p sim.Place) {
 // ServerChanged implements sim.Observer: after each thing that a lock server
 // did, see whose the lock is now.
 func (r *recorder) ServerChanged(p *sim.Process, cause *sim.Message) {
-	if r.watches(p) {
+	if r.watches(p) && !r.system.Replicated {
 		var by *checker.Op
 		if cause != nil {
 			by = r.op(cause.Op)
 		}
-		r.look(by, checker.EndExpired)
+		end := checker.EndExpired
+		if r.hasStarted(p) {
+			end = checker.EndLost
+		}
+		r.look(by, end)
 	}
+}
+
+// hasStarted reports whether what a lock server has just done is to start
+// after a crash. A lock that is gone since then has not expired: it is
+// forgotten.
+func (r *recorder) hasStarted(p *sim.Process) bool {
+	i := slices.Index(r.fallen, p)
+	if i >= 0 {
+		r.fallen = slices.Delete(r.fallen, i, i+1)
+	}
+	return i >= 0
 }
 
 // Crashed implements sim.Observer.
@@ -210,6 +248,7 @@ func (r *recorder) Crashed(p *sim.Process) {
 		return
 	}
 	if r.watches(p) {
+		r.fallen = append(r.fallen, p)
 		r.look(nil, checker.EndLost)
 	}
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -17,7 +18,9 @@ type Case struct {
 	Design   *models.Design
 	Resource *models.ResourceKind
 	Params   Params
-	Plan     sim.Plan
+	Plan     sim.Plan // may name roles (see Runner.Cast); the runner's own names processes
+	// Repeat is the command that repeats the run, where it is not locklab run.
+	Repeat string
 }
 
 // Runner runs one case with any number of seeds, reusing one world. It is not
@@ -35,8 +38,12 @@ type Runner struct {
 	store   models.Store
 	// OnPlace, if set, is called at every place at which a fault could strike.
 	OnPlace func(sim.Place)
+	// OnSend, if set, is called when a task has sent a request.
+	OnSend func(*sim.Message)
 	// LateReplies turns the resume rule into a choice; see sim.Config.
 	LateReplies bool
+	// Pulse, if set, is called now and then during a run; see sim.Config.
+	Pulse func()
 }
 
 // Result is what one run showed. History, Report and Faults belong to the
@@ -73,13 +80,10 @@ func NewRunner(c Case) (*Runner, error) {
 	if err := c.Params.Validate(); err != nil {
 		return nil, err
 	}
-	plan, err := c.Plan.Resolve(c.Params.Spans)
-	if err != nil {
-		return nil, err
-	}
-	r := &Runner{Case: c, plan: plan, world: sim.NewWorld(sim.Config{})}
+	r := &Runner{Case: c, world: sim.NewWorld(sim.Config{})}
 	r.env = &models.Env{World: r.world, Rec: &r.rec}
 	if c.Scenario != nil {
+		var err error
 		if r.witness, err = parseWitnesses(c.Scenario.Witnesses, c.Params.Clients); err != nil {
 			return nil, err
 		}
@@ -87,7 +91,7 @@ func NewRunner(c Case) (*Runner, error) {
 	r.next = make([]int, c.Params.Clients)
 	r.begin()
 	r.build()
-	if err := r.world.CheckPlan(plan); err != nil {
+	if err := r.SetPlan(c.Plan); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -101,7 +105,7 @@ func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
 	p := &r.Params
 	r.world.Reset(sim.Config{
 		Seed: seed, Plan: r.plan, LatencyMin: p.LatencyMin, LatencyMax: p.LatencyMax,
-		Horizon: p.Horizon, Trace: mode, LateReplies: r.LateReplies, Observer: &r.rec,
+		Horizon: p.Horizon, Trace: mode, LateReplies: r.LateReplies, Observer: &r.rec, Pulse: r.Pulse,
 	})
 	r.begin()
 	r.build()
@@ -114,7 +118,7 @@ func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
 		Report: r.check.Check(&r.history), Faults: r.world.FaultReports(), Events: r.world.Events(),
 		Hash: r.world.TraceHash(), Trace: r.world.Trace(), World: r.world}
 	res.Witnesses = r.observe(res)
-	res.Verdict = headline(res.Report.Verdict, res.Witnesses)
+	res.Verdict = headline(res)
 	if mode == sim.TraceRecord {
 		res.Processes = r.processInfo()
 	}
@@ -129,7 +133,7 @@ func (r *Runner) begin() {
 		drift = r.Design.Drift(r.options())
 	}
 	data := checker.Register
-	if p.Workload == Append {
+	if p.Workload == Append || r.Design.Jobs { // a job's effect is one entry, whatever the workload
 		data = checker.List
 	}
 	r.history = checker.History{
@@ -137,7 +141,10 @@ func (r *Runner) begin() {
 		Promise: checker.Promise(r.Design.Promise), TTL: p.TTL, Drift: drift, Omniscient: true,
 		Tokens: r.Design.Tokens == models.OrderedTokens, Data: data, StuckAfter: p.StuckBound(),
 	}
-	r.rec.onPlace = r.OnPlace
+	if r.Design.Jobs {
+		r.history.Once, r.history.Capacity = true, p.Clients
+	}
+	r.rec.onPlace, r.rec.onSend = r.OnPlace, r.OnSend
 	r.rec.begin(r.world, &r.history)
 	clear(r.next)
 }
@@ -146,7 +153,13 @@ func (r *Runner) begin() {
 func (r *Runner) options() models.Options {
 	p := &r.Params
 	return models.Options{TTL: p.TTL, Renew: p.RenewEvery(), Retry: p.Retry, RetryJitter: p.RetryJitter, Wait: p.Wait,
-		CallTimeout: p.CallTimeout, ChecksValidity: p.ChecksValidity, TokenStart: p.TokenStart, Clients: p.Clients}
+		CallTimeout: p.CallTimeout, ChecksValidity: p.ChecksValidity, TokenStart: p.TokenStart, Clients: p.Clients, Sections: p.Sections,
+		Tries: p.Tries, RenewMax: cmp.Or(p.RenewMax, r.Design.RenewMax), Drift: p.Drift,
+		Nodes: p.Nodes, Quorum: p.Quorum, NodeTimeout: p.NodeTimeout, DriftFactor: p.DriftFactor, DriftMargin: p.DriftMargin,
+		Persistence: p.Persistence, Replicas: p.Replicas, ReplicationLag: p.ReplicationLag, DownAfter: p.DownAfter,
+		Members: p.Members, StaleLessor: p.StaleLessor, PlainCreate: p.PlainCreate,
+		Standby: standbyOf(p.Standby), CommitAsync: p.SynchronousCommit == CommitOff, Keepalive: p.TCPKeepalive,
+		IdleInTransaction: p.IdleInTransactionTimeout, PoolSize: p.PoolSize}
 }
 
 // build puts clients, lock servers and storage into the world, in this order.
@@ -157,7 +170,7 @@ func (r *Runner) build() {
 	var system models.System
 	for i := range procs {
 		name := "client-" + strconv.Itoa(i+1)
-		procs[i] = r.world.AddNode(name).AddClient(name, func(t *sim.Task) {
+		procs[i] = r.machine(i, procs).AddClient(name, func(t *sim.Task) {
 			var protocol models.Protocol
 			if system.Protocol != nil {
 				protocol = system.Protocol(t.Proc())
@@ -172,6 +185,17 @@ func (r *Runner) build() {
 	r.rec.system = system
 	r.history.KnowsGrants = system.Holder != nil
 	r.store = r.Resource.SetUp(env)
+	env.Store = r.store
+}
+
+// machine is the node of the client with the given index: its own, which has
+// the client's name, or the one that clients_per_node of them share, which has
+// the first one's.
+func (r *Runner) machine(i int, before []*sim.Process) *sim.Node {
+	if first := i - i%r.Params.ClientsPerNode; first < i {
+		return before[first].Node()
+	}
+	return r.world.AddNode("client-" + strconv.Itoa(i+1))
 }
 
 // work is a client's program: section after section. A restarted client goes
@@ -259,13 +283,18 @@ func (r *Runner) processInfo() []ProcessInfo {
 	return out
 }
 
-// headline is the verdict once the witnesses have spoken: a run in which what
-// the scenario is about did not happen shows nothing by being safe.
-func headline(v checker.Verdict, witnesses []WitnessResult) checker.Verdict {
+// headline is the verdict once it is known what the run is worth: one that was
+// cut off, or in which what the scenario is about did not happen, shows nothing
+// by being safe.
+func headline(res *Result) checker.Verdict {
+	v := res.Report.Verdict
 	if v != checker.VerdictSafe && v != checker.VerdictFenced {
 		return v
 	}
-	for _, w := range witnesses {
+	if res.Ended != sim.EndDone {
+		return checker.VerdictVacuous
+	}
+	for _, w := range res.Witnesses {
 		if !w.Occurred {
 			return checker.VerdictVacuous
 		}
@@ -280,6 +309,9 @@ func (res *Result) Command() string {
 
 // CommandOf is the command that repeats a case with a seed.
 func CommandOf(c *Case, seed uint64) string {
+	if c.Repeat != "" {
+		return c.Repeat
+	}
 	name, base := "FILE.yaml", DefaultParams()
 	if c.Scenario != nil {
 		name, base = c.Scenario.Name, c.Scenario.Params

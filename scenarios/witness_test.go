@@ -26,6 +26,12 @@ var witnessCases = []struct {
 	{"client-1 was paused past its ttl while it held the lock", "redis/lua-release",
 		`plan: [{fault: stall, on: client-1, before: client-1/write, for: 11s}]`,
 		`plan: [{fault: pause, on: client-2, before: client-2/write, for: 11s}]`},
+	{"client-1 was paused past its ttl while it waited for the lock", "redlock",
+		`plan: [{fault: pause, on: client-1, before: client-1/acquire/op#8, for: ttl}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/acquire/op#8, for: 9s}]`},
+	{"client-1 was paused past its ttl while it waited for the lock", "redlock/no-validity-check",
+		`plan: [{fault: pause, on: client-1, before: client-1/acquire/op#8, for: ttl}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/read, for: 11s}]`}, // it had it
 	{"client-1 crashed while it held the lock", "redis/lua-release",
 		`plan: [{fault: crash, on: client-1, before: client-1/write}]`,
 		`plan: [{fault: crash, on: client-1, at: 1500ms}]`},
@@ -83,6 +89,9 @@ var witnessCases = []struct {
 	{"redis-1 crashed while nobody held the lock", "redis/lua-release",
 		`{params: {stagger: 3s}, plan: [{fault: crash, on: redis-1, at: 2s, restart: 500ms}]}`,
 		`plan: [{fault: drop-reply, on: client-1->redis-1, before: client-1/acquire}, {fault: crash, on: redis-1, at: 50ms, restart: 500ms}]`}, // an orphan held it
+	{"redis-3's clock stepped while client-1 held the lock", "redlock",
+		`plan: [{fault: clock-step, on: redis-3, at: 500ms, by: 11s}]`,
+		`plan: [{fault: clock-step, on: redis-3, at: 1500ms, by: 11s}]`},
 }
 
 func TestWitnesses(t *testing.T) {
