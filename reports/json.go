@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"locklab/checker"
 	"locklab/scenarios"
 )
 
@@ -46,6 +47,16 @@ type findingJSON struct {
 	At      int64    `json:"at"` // nanoseconds of true time
 	Clients []string `json:"clients"`
 	Text    string   `json:"text"`
+}
+
+func findingOf(h *checker.History, f *checker.Finding) findingJSON {
+	j := findingJSON{Kind: f.Kind.String(), At: int64(f.At), Clients: []string{}, Text: findingText(h, f)}
+	for _, c := range f.Clients {
+		if c >= 0 && int(c) < len(h.Clients) {
+			j.Clients = append(j.Clients, h.Clients[c])
+		}
+	}
+	return j
 }
 
 // object is a JSON object whose members keep their order.
@@ -93,14 +104,7 @@ func JSON(res *scenarios.Result) ([]byte, error) {
 		out.Expected = &expectedJSON{e.Verdict, e.Lock, e.Met(out.Verdict, out.Lock), e.Why}
 	}
 	for i := range res.Report.Findings {
-		f := &res.Report.Findings[i]
-		j := findingJSON{Kind: f.Kind.String(), At: int64(f.At), Clients: []string{}, Text: findingText(res.History, f)}
-		for _, c := range f.Clients {
-			if c >= 0 && int(c) < len(res.History.Clients) {
-				j.Clients = append(j.Clients, res.History.Clients[c])
-			}
-		}
-		out.Findings = append(out.Findings, j)
+		out.Findings = append(out.Findings, findingOf(res.History, &res.Report.Findings[i]))
 	}
 	for _, m := range Metrics(res) {
 		out.Metrics = append(out.Metrics, member{m.Name, m.Value})

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -25,6 +26,8 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 // fileSizeMax is the largest input file, in bytes, that is read.
 const fileSizeMax = 64 << 20
 
+// readFile reads a file, or a pipe to its end. What its size says is not
+// believed: a device has none.
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
@@ -34,8 +37,17 @@ func readFile(name string) ([]byte, error) {
 		return nil, err
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory; name a file", name)
-	case info.Size() > fileSizeMax:
-		return nil, fmt.Errorf("%s: %d bytes; at most %d are read", name, info.Size(), fileSizeMax)
+	case info.Mode()&fs.ModeDevice != 0:
+		return nil, fmt.Errorf("%s: is a device; name a file", name)
 	}
-	return os.ReadFile(name)
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, fileSizeMax+1))
+	if len(data) > fileSizeMax {
+		return nil, fmt.Errorf("%s: more than %d bytes; name a smaller file", name, fileSizeMax)
+	}
+	return data, err
 }

@@ -28,14 +28,14 @@ type listing struct {
 func listings() []listing {
 	return []listing{
 		{"scenarios", listScenarios}, {"designs", listDesigns}, {"resources", listResources},
-		{"faults", listFaults}, {"parameters", listParameters}, {"witnesses", listWitnesses},
+		{"faults", listFaults}, {"parameters", listParameters}, {"presets", listPresets}, {"witnesses", listWitnesses},
 	}
 }
 
 func (a *app) listCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "list [scenarios|designs|resources|faults|parameters|witnesses]",
+		Use:   "list [scenarios|designs|resources|faults|parameters|presets|witnesses]",
 		Short: "List what there is",
 		Example: `  locklab list
   locklab list designs
@@ -131,6 +131,14 @@ func listParameters() ([]item, error) {
 	def := scenarios.DefaultParams()
 	for _, q := range scenarios.Parameters() {
 		out = append(out, item{Name: q.Name, About: q.Meaning, Detail: q.Range + "; default " + q.Get(&def)})
+	}
+	return out, nil
+}
+
+func listPresets() ([]item, error) {
+	var out []item
+	for _, p := range scenarios.Presets() {
+		out = append(out, item{Name: p.Name, About: p.Numbers(), Detail: p.About})
 	}
 	return out, nil
 }

@@ -46,26 +46,35 @@ func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 // run is the whole command: arguments in, exit code out.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	app := &app{out: stdout, err: stderr}
+	finished := make(chan struct{})
+	defer func() { close(finished); stop() }()
+	go interruptAfterGrace(ctx, stop, finished, stderr)
+	out := &output{Writer: stdout}
+	app := &app{out: out, err: stderr, terminal: stdout}
 	dog := sim.NewWatchdog(stuckRunMax, func(label string) {
 		fmt.Fprintf(stderr, "locklab: stuck for %s in a simulated program that never gives way; seed and command: %s\n", stuckRunMax, label)
 		os.Exit(exitInternal)
 	})
 	defer dog.Close()
-	app.watch = dog.Worker()
+	app.dog, app.watch = dog, dog.Worker()
 	root := app.root()
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var ended *exitError
 	switch {
+	case errors.As(err, &ended) && ended.code == exitInterrupted: // it knows how to go on
+		fmt.Fprintln(stderr, "locklab: "+ended.text)
+		return exitInterrupted
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, interrupted)
+		return exitInterrupted
+	case out.err != nil:
+		fmt.Fprintln(stderr, "locklab: cannot write the output: "+out.err.Error())
+		return exitUsage
 	case err == nil:
 		return exitOK
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(stderr, "locklab: interrupted; what was printed so far stands")
-		return exitInterrupted
 	case errors.As(err, &ended):
 		if ended.text != "" {
 			fmt.Fprintln(stderr, "locklab: "+ended.text)
@@ -76,10 +85,50 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitUsage
 }
 
+const interrupted = "locklab: interrupted; what was printed or written so far stands"
+
+// interruptGrace is how long a command has to stop cleanly after Ctrl-C.
+const interruptGrace = 2 * time.Second
+
+// interruptAfterGrace ends the process when a command is still at work some
+// time after Ctrl-C: in the middle of one long run there is nothing to keep. A
+// second Ctrl-C ends it at once.
+func interruptAfterGrace(ctx context.Context, stop func(), finished <-chan struct{}, stderr io.Writer) {
+	select {
+	case <-finished:
+		return
+	case <-ctx.Done():
+	}
+	stop()
+	select {
+	case <-finished:
+	case <-time.After(interruptGrace):
+		fmt.Fprintln(stderr, interrupted)
+		os.Exit(exitInterrupted)
+	}
+}
+
+// output remembers the first failure to write, which much of what prints does
+// not look at.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
 // app is what the subcommands share.
 type app struct {
 	out, err io.Writer
-	watch    *sim.Watch // tells the watchdog when a run begins and ends
+	terminal io.Writer     // what out writes to, perhaps a terminal
+	dog      *sim.Watchdog // for those who run many at once
+	watch    *sim.Watch    // tells the watchdog when a run begins and ends
 }
 
 func (a *app) root() *cobra.Command {
@@ -90,7 +139,7 @@ func (a *app) root() *cobra.Command {
 network, processes that pause and crash), checks what happened, and shows it as verdicts and stories.
 
 Exit codes: 0 done, and as expected where something was expected; 1 a verdict or hash differs from
-the expected one; 2 bad input; 3 a simulated program panicked or got stuck; 130 interrupted.`,
+the expected one, or something was found that --fail-on names; 2 bad input; 3 a simulated program panicked or got stuck; 130 interrupted.`,
 		Example: `  locklab run kleppmann/gc-pause
   locklab list designs
   locklab explain kleppmann/gc-pause`,
@@ -98,7 +147,8 @@ the expected one; 2 bad input; 3 a simulated program panicked or got stuck; 130 
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.runCommand(), a.listCommand(), a.explainCommand(), a.replayCommand(), a.verifyCommand(), a.versionCommand())
+	root.AddCommand(a.runCommand(), a.listCommand(), a.explainCommand(), a.replayCommand(), a.sweepCommand(), a.mergeCommand(),
+		a.exhaustCommand(), a.shrinkCommand(), a.checkCommand(), a.verifyCommand(), a.versionCommand())
 	root.Args = cobra.ArbitraryArgs
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"locklab/models"
 	"locklab/reports"
 	"locklab/scenarios"
 	"locklab/sim"
@@ -13,20 +16,29 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	var brief, asJSON bool
+	var against againstFlag
 	cmd := &cobra.Command{
 		Use:   "replay PLAN.yaml",
 		Short: "Repeat a run from its plan file, exactly; the trace hash proves it",
 		Example: `  locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --plan p.yaml
-  locklab replay p.yaml`,
+  locklab replay p.yaml
+  locklab replay p.yaml --brief --against all`,
 		Args: exactly(1, "one plan file, as locklab run --plan writes it"),
-		RunE: func(_ *cobra.Command, args []string) error { return a.replay(args[0], brief, asJSON) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			designs, err := against.pick()
+			if err != nil {
+				return err
+			}
+			return a.replay(cmd.Context(), args[0], designs, brief, asJSON)
+		},
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "only compare; do not tell the story")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as run --json prints")
+	against.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) replay(name string, brief, asJSON bool) error {
+func (a *app) replay(ctx context.Context, name string, against []*models.Design, brief, asJSON bool) error {
 	data, err := readFile(name)
 	if err != nil {
 		return err
@@ -39,12 +51,14 @@ func (a *app) replay(name string, brief, asJSON bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
+	c.Repeat = "locklab replay " + name
 	r, err := scenarios.NewRunner(c)
 	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+		return inFile(name, file.Locate(err))
 	}
 	defer r.Close()
-	a.watch.Begin(func() string { return "locklab replay " + name })
+	r.Pulse = a.watch.Beat
+	a.watch.Begin(func() string { return c.Repeat })
 	res, err := r.Run(file.Seed, sim.TraceRecord)
 	a.watch.End()
 	if err != nil {
@@ -54,7 +68,14 @@ func (a *app) replay(name string, brief, asJSON bool) error {
 	if err := a.showReplay(res, brief, asJSON); err != nil {
 		return err
 	}
-	return a.compare(file, res, asJSON)
+	different := a.compare(file, res, asJSON)
+	if err := a.showAgainst(ctx, c, file.Seed, against, asJSON); err != nil {
+		return err
+	}
+	if res.Failure != nil {
+		return &exitError{exitInternal, res.Failure.Error()}
+	}
+	return different
 }
 
 func (a *app) showReplay(res *scenarios.Result, brief, asJSON bool) error {
@@ -71,14 +92,23 @@ func (a *app) showReplay(res *scenarios.Result, brief, asJSON bool) error {
 	return reports.Run(a.out, res, a.style())
 }
 
+// inFile names the file of a mistake that does not say where it stands.
+func inFile(name string, err error) error {
+	var located *scenarios.InputError
+	if errors.As(err, &located) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
 // caseOf turns a plan file into the case that it describes. The scenario is
 // only what the file says of it: a later library cannot change a replay.
 func caseOf(f *scenarios.PlanFile) (scenarios.Case, error) {
-	ds, err := scenarios.PickDesigns([]string{f.Design})
+	design, err := scenarios.FindDesign(f.Design)
 	if err != nil {
 		return scenarios.Case{}, err
 	}
-	rs, err := scenarios.PickResources([]string{f.Resource})
+	resource, err := scenarios.FindResource(f.Resource)
 	if err != nil {
 		return scenarios.Case{}, err
 	}
@@ -86,7 +116,7 @@ func caseOf(f *scenarios.PlanFile) (scenarios.Case, error) {
 		return scenarios.Case{}, scenarios.Unknown("engine", f.Engine, []string{"native"})
 	}
 	s := &scenarios.Scenario{Name: f.Scenario, Title: f.Title, Params: f.Params, Plan: f.Plan, Witnesses: f.Witnesses}
-	return scenarios.Case{Scenario: s, Design: ds[0], Resource: rs[0], Params: f.Params, Plan: f.Plan}, nil
+	return scenarios.Case{Scenario: s, Design: design, Resource: resource, Params: f.Params, Plan: f.Plan}, nil
 }
 
 // compare says whether the run is the one that the file records.

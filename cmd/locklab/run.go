@@ -27,6 +27,7 @@ type runFlags struct {
 	json, brief        bool
 	history, plan      string
 	html, porcupine    string
+	against            againstFlag
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -43,6 +44,7 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
   locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --set ttl=30s,work=2s
   locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --history h.jsonl --plan p.yaml
   locklab run kleppmann/gc-pause --html pause.html
+  locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --against all
   locklab run my-scenario.yaml --json`,
 		Args: exactly(1, "one scenario (see locklab list) or one YAML file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runScenario(cmd, args[0], &f) },
@@ -52,13 +54,14 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
 	fl.StringSliceVar(&f.resources, "resource", nil, "resources, by name or pattern; default: the scenario's")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of every choice")
 	fl.StringVar(&f.engine, "engine", "native", "engine of the servers: native")
-	fl.StringVar(&f.set, "set", "", "parameters to change, like ttl=30s,work=2s (see locklab list parameters)")
+	fl.StringVar(&f.set, "set", "", "parameters to change, like ttl=30s,work=2s or preset=redsync (see locklab list parameters, presets)")
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line for each design and resource")
 	fl.BoolVar(&f.brief, "brief", false, "only the table of answers")
 	fl.StringVar(&f.history, "history", "", "write the history to this file (JSON Lines); for one design and resource")
 	fl.StringVar(&f.html, "html", "", "write the stories as one HTML page to this file")
 	fl.StringVar(&f.porcupine, "porcupine", "", "write porcupine's view of the history to this HTML file; for one design and resource")
 	fl.StringVar(&f.plan, "plan", "", "write a plan file for replay; for one design and resource")
+	f.against.add(fl)
 	return cmd
 }
 
@@ -67,6 +70,10 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 		return scenarios.Unknown("engine", f.engine, []string{"native"})
 	}
 	s, err := findScenario(name)
+	if err != nil {
+		return err
+	}
+	against, err := f.against.pick()
 	if err != nil {
 		return err
 	}
@@ -98,16 +105,21 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 			return err
 		}
 	}
-	return out.end()
+	different := out.end()
+	if err := a.showAgainst(cmd.Context(), cases[0], f.seed, against, f.json); err != nil {
+		return err
+	}
+	return different
 }
 
 // runCase runs one case, cross-checks the answers, and shows it.
 func (a *app) runCase(c scenarios.Case, f *runFlags, out *runOutput) error {
 	r, err := scenarios.NewRunner(c)
 	if err != nil {
-		return err
+		return c.Scenario.Locate(err)
 	}
 	defer r.Close()
+	r.Pulse = a.watch.Beat
 	a.watch.Begin(func() string { return scenarios.CommandOf(&c, f.seed) })
 	res, err := r.Run(f.seed, sim.TraceRecord)
 	a.watch.End()
@@ -236,7 +248,7 @@ func (o *runOutput) writePage() error {
 // style says how to print: colour on a terminal unless NO_COLOR is set.
 func (a *app) style() reports.Style {
 	s := reports.Style{Width: 100, ASCII: asciiOnly()}
-	file, ok := a.out.(*os.File)
+	file, ok := a.terminal.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return s
 	}

@@ -70,10 +70,16 @@ func (a *app) verify(cmd *cobra.Command, seed uint64, hashes bool) error {
 // progress is a bar on a terminal, and nothing elsewhere.
 func (a *app) progress(steps int, what string) *progressbar.ProgressBar {
 	w := io.Discard
-	if file, ok := a.err.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
-		w = file
+	if a.onTerminal() {
+		w = a.err
 	}
 	return progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what),
 		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish())
+}
+
+// onTerminal reports whether a person watches what goes wrong.
+func (a *app) onTerminal() bool {
+	file, ok := a.err.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
 }
