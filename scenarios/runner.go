@@ -18,6 +18,8 @@ type Case struct {
 	Resource *models.ResourceKind
 	Params   Params
 	Plan     sim.Plan
+	// Repeat is the command that repeats the run, where it is not locklab run.
+	Repeat string
 }
 
 // Runner runs one case with any number of seeds, reusing one world. It is not
@@ -280,9 +282,12 @@ func (res *Result) Command() string {
 
 // CommandOf is the command that repeats a case with a seed.
 func CommandOf(c *Case, seed uint64) string {
+	if c.Repeat != "" {
+		return c.Repeat
+	}
 	name, base := "FILE.yaml", DefaultParams()
 	if c.Scenario != nil {
-		name, base = c.Scenario.Name, c.Scenario.Params
+		name, base = c.Scenario.Ref(), c.Scenario.Params
 	}
 	command := fmt.Sprintf("locklab run %s --design %s --resource %s --seed %d", name, c.Design.Name, c.Resource.Name, seed)
 	if set := c.Params.Differing(&base); len(set) > 0 {

@@ -12,6 +12,7 @@ import (
 // each design. Its written form is one YAML file.
 type Scenario struct {
 	Name  string // kleppmann/gc-pause
+	File  string // where a user's own scenario stands; "" for one of the library
 	Title string // one line
 	Story string // a few sentences
 	// Source says what the scenario reproduces: articles, papers, issues.
@@ -32,6 +33,24 @@ type Scenario struct {
 	Answers []Answer
 
 	faults faultPositions // where the plan's faults stand, for Locate
+}
+
+// Ref names the scenario on a command line: one of the library by its name,
+// one's own by its file.
+func (s *Scenario) Ref() string {
+	if s.File != "" {
+		return ShellWord(s.File)
+	}
+	return s.Name
+}
+
+// ShellWord quotes a word for a POSIX shell, if it needs that.
+func ShellWord(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Locate turns a mistake in the scenario's own plan that showed only when a run
