@@ -45,6 +45,21 @@ func title(res *scenarios.Result) string {
 	}
 }
 
+// TableTitle is the line above a table of runs of one scenario with one seed:
+// what was run, and with which parameters if not its own.
+func TableTitle(res *scenarios.Result) string {
+	t := fmt.Sprintf("seed %d", res.Seed)
+	if s := res.Scenario; s != nil {
+		for _, c := range res.Params.Differing(&s.Params) {
+			t += fmt.Sprintf(", %s=%s", c.Name, c.Value)
+		}
+		if t = s.Name + ", " + t; s.Title != "" {
+			t = s.Name + ": " + s.Title + strings.TrimPrefix(t, s.Name)
+		}
+	}
+	return t
+}
+
 // Summary prints what a run showed: findings, both answers with their reasons,
 // what was expected, witnesses, idle faults, measures, and how to repeat it.
 func Summary(w io.Writer, res *scenarios.Result, style Style) error {
