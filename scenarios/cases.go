@@ -80,6 +80,18 @@ func pairs(s *Scenario, designs []*models.Design, resources []*models.ResourceKi
 	return nil, left, left.Why
 }
 
+// CheckNames checks a scenario's names and patterns against the catalogues.
+func CheckNames(s *Scenario) error {
+	var designs, resources []string
+	for _, d := range models.Designs() {
+		designs = append(designs, d.Name)
+	}
+	for _, r := range models.Resources() {
+		resources = append(resources, r.Name)
+	}
+	return s.CheckNames(designs, resources)
+}
+
 // PickDesigns returns the designs that the names and patterns mean, in the
 // catalogue's order.
 func PickDesigns(asked []string) ([]*models.Design, error) {

@@ -27,7 +27,7 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 		return nil, err
 	}
 	s.File = name
-	return s, nil
+	return s, scenarios.CheckNames(s)
 }
 
 // findPlan reads a plan file.
