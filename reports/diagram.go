@@ -221,7 +221,7 @@ func (d *diagram) arrow(m *message) row {
 	case !m.reply && o.Effect.At == m.arrived:
 		r.remark, r.mark = d.decision(o)
 	}
-	if o.Kind == checker.Acquire && !m.reply && o.Granted.At == m.arrived {
+	if o.Kind == checker.Acquire && !m.reply && o.Granted.At == m.arrived || o.Recreated {
 		r.key = ""
 	}
 	return r
@@ -243,6 +243,8 @@ func (d *diagram) decision(o *checker.Op) (string, Mark) {
 		return "REFUSED", MarkRefused
 	case o.Victim != 0:
 		return "FOREIGN LOCK", MarkStale
+	case o.Recreated:
+		return "lock again", MarkStale
 	case o.Kind != checker.Write && o.Kind != checker.Append:
 		return "", MarkNone
 	case d.stale[o.ID]:

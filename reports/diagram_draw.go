@@ -165,6 +165,9 @@ func (d *diagram) line(r *row, stamp string) canvas {
 	}
 	if r.remark != "" {
 		x := d.remarkAt(r)
+		for x < len(c) && c[x-1].r != ' ' { // behind the number of the lock's holder
+			x++
+		}
 		c.write(x, fitRemark(r.remark, min(d.spacing-3, len(c)-x)), markColor[r.mark])
 	}
 	return c

@@ -231,3 +231,22 @@ func TestEveryPair(t *testing.T) {
 		}
 	}
 }
+
+// told is a run's story as one text.
+func told(res *scenarios.Result) string {
+	var texts []string
+	for _, l := range reports.Story(res) {
+		texts = append(texts, l.Text)
+	}
+	return strings.Join(texts, "\n")
+}
+
+// A lock that a renewal has created anew is told and drawn as the client's.
+func TestRecreatedLockIsTold(t *testing.T) {
+	res := record(t, builtIn(t, "redis/watchdog-recreates"), "redis/watchdog-recreate", "plain")
+	require.Contains(t, told(res), "client-1's renewal finds no lock and creates it anew: redis-1 has client-1 as its holder again")
+	require.Contains(t, told(res), "its lock ended at 10.002s, and its renewal has created it anew")
+	var b bytes.Buffer
+	require.NoError(t, reports.Diagram(&b, res, reports.Style{}))
+	require.Contains(t, b.String(), "▶┃1 lock again")
+}

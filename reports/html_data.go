@@ -271,8 +271,8 @@ func (s *scene) addGrants() {
 	}
 	ends := [...]string{checker.NotEnded: "", checker.EndExpired: "expired", checker.EndReleased: "released",
 		checker.EndTaken: "taken away", checker.EndLost: "lost"}
-	for _, o := range s.tape.grants {
-		s.bar(s.grants, barGrant, o.Granted.At, o.Ended.At, ends[o.End], o.Client, o.Token)
+	for _, h := range s.holdings {
+		s.bar(s.grants, barGrant, h.from.At, h.ended.Ended.At, ends[h.ended.End], h.tenure.Client, h.tenure.Token)
 	}
 }
 

@@ -126,6 +126,9 @@ func (s *teller) tellOp(o *checker.Op) {
 		s.tellLoss(o)
 	case checker.Renew:
 		s.tellRenew(o)
+		if o.Recreated {
+			s.tellEndOfGrant(o)
+		}
 	case checker.Release:
 		s.tellRelease(o)
 	default:
@@ -225,17 +228,20 @@ func (s *teller) tellEndOfGrant(o *checker.Op) {
 		return
 	}
 	name, service := s.clientName(o.Client), s.service()
-	text := ""
+	lock, text := "the lock of "+name, ""
+	if o.Recreated {
+		lock += ", created anew,"
+	}
 	switch o.End {
 	case checker.EndExpired:
-		text = fmt.Sprintf("the lock of %s expires at %s", name, service)
+		text = fmt.Sprintf("%s expires at %s", lock, service)
 	case checker.EndTaken:
-		text = fmt.Sprintf("the lock of %s is taken away at %s", name, service)
+		text = fmt.Sprintf("%s is taken away at %s", lock, service)
 	default:
-		text = fmt.Sprintf("%s no longer has the lock of %s", service, name)
+		text = fmt.Sprintf("%s no longer has %s", service, strings.TrimSuffix(lock, ","))
 	}
 	at := o.Ended.At
-	if b := s.believes(o.Client, at); b == o {
+	if b := s.believes(o.Client, at); b != nil && b.ID == o.Tenure {
 		text += fmt.Sprintf("; %s still believes that it holds it", name)
 	}
 	where := s.at(at, func(e *sim.Event) bool {
@@ -260,6 +266,9 @@ func (s *teller) tellRenew(o *checker.Op) {
 	case o.Victim != 0:
 		l.At, l.Mark, l.key = o.Effect.At, MarkStale, ""
 		l.Text = fmt.Sprintf("%s's renewal reaches a lock that is not its own: it is %s's", name, s.victim(o))
+	case o.Recreated:
+		l.At, l.Mark, l.key = o.Effect.At, MarkStale, ""
+		l.Text = fmt.Sprintf("%s's renewal finds no lock and creates it anew: %s has %s as its holder again", name, s.service(), name)
 	case o.Outcome == checker.OK:
 		l.Text = name + " renews its lease"
 	case o.Outcome == checker.Refused:
@@ -355,7 +364,11 @@ func (s *teller) whySince(o *checker.Op) string {
 		return ""
 	}
 	text := fmt.Sprintf("; its lock ended at %s", seconds(a.Ended.At))
-	if h := s.holder(o.Effect.At); h != nil && h.ID != a.ID {
+	switch h := s.holder(o.Effect.At); {
+	case h == nil:
+	case h.ID == a.ID:
+		text += ", and its renewal has created it anew"
+	default:
 		text += ", and " + s.clientName(h.Client) + " has it now"
 	}
 	return text

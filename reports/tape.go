@@ -26,7 +26,7 @@ type tape struct {
 	waits    []wait          // by operation: what a polling acquire went through
 	askedOf  []sim.ProcID    // by operation: the one server that it was sent to
 	tenures  [][]*checker.Op // by client, in order of invocation
-	grants   []*checker.Op   // in order of grant
+	holdings []holding       // whose the lock was at the service, in order
 }
 
 // message is what became of one message.
@@ -44,6 +44,13 @@ type message struct {
 	held            bool
 	timedOut        bool
 	arrivals        int
+}
+
+// holding is a stretch in which the lock service had the lock as a tenure's.
+type holding struct {
+	tenure *checker.Op
+	from   checker.Instant
+	ended  *checker.Op // whose Ended and End tell its end: the tenure, or the renewal that took the lock anew
 }
 
 // span is a stretch of a run, the end not included, in true time and in
@@ -84,18 +91,20 @@ func (t *tape) collectTenures() {
 	t.tenures = make([][]*checker.Op, len(t.h.Clients))
 	for i := range t.h.Ops {
 		o := &t.h.Ops[i]
-		if o.Kind != checker.Acquire {
+		switch {
+		case o.Kind == checker.Renew && o.Recreated && t.op(o.Tenure) != nil:
+			t.holdings = append(t.holdings, holding{t.op(o.Tenure), o.Effect, o})
+		case o.Kind != checker.Acquire:
 			continue
+		case t.h.KnowsGrants && o.Granted.Known():
+			t.holdings = append(t.holdings, holding{o, o.Granted, o})
 		}
-		if o.Outcome == checker.OK {
+		if o.Kind == checker.Acquire && o.Outcome == checker.OK {
 			t.tenures[o.Client] = append(t.tenures[o.Client], o)
 		}
-		if t.h.KnowsGrants && o.Granted.Known() {
-			t.grants = append(t.grants, o)
-		}
 	}
-	slices.SortStableFunc(t.grants, func(a, b *checker.Op) int {
-		return cmp.Or(cmp.Compare(a.Granted.At, b.Granted.At), cmp.Compare(a.Granted.Step, b.Granted.Step))
+	slices.SortStableFunc(t.holdings, func(a, b holding) int {
+		return cmp.Or(cmp.Compare(a.from.At, b.from.At), cmp.Compare(a.from.Step, b.from.Step))
 	})
 }
 
@@ -324,14 +333,14 @@ func (t *tape) believes(client int32, at clock.Time) *checker.Op {
 // holder returns the tenure that the lock service has as the current one, nil
 // if the lock is free.
 func (t *tape) holder(at clock.Time) *checker.Op {
-	n, _ := slices.BinarySearchFunc(t.grants, at, func(o *checker.Op, at clock.Time) int {
-		if o.Granted.At <= at {
+	n, _ := slices.BinarySearchFunc(t.holdings, at, func(h holding, at clock.Time) int {
+		if h.from.At <= at {
 			return -1
 		}
 		return 1
 	})
-	if n > 0 && at < t.grants[n-1].Ended.At {
-		return t.grants[n-1]
+	if n > 0 && at < t.holdings[n-1].ended.Ended.At {
+		return t.holdings[n-1].tenure
 	}
 	return nil
 }
