@@ -241,6 +241,8 @@ func (d *diagram) decision(o *checker.Op) (string, Mark) {
 	switch {
 	case o.Decision == checker.Rejected:
 		return "REFUSED", MarkRefused
+	case d.own(o):
+		return "OWN NEW LOCK", MarkStale
 	case o.Victim != 0:
 		return "FOREIGN LOCK", MarkStale
 	case o.Recreated:
@@ -331,7 +333,7 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 	proc := d.procOf[o.Client]
 	if w := &d.waits[o.ID]; w.refused > 2 && d.drawn(proc) {
 		r := row{at: w.last, where: d.at(w.last, func(e *sim.Event) bool { return e.Proc == proc }), client: o.Client,
-			from: proc, to: d.askedOf[o.ID], ends: folded, label: fmt.Sprintf("+%d refused", w.refused-1)}
+			from: proc, to: d.askedOf[o.ID], ends: folded, label: fmt.Sprintf("+%d %s", w.refused-1, w.word())}
 		if !d.drawn(r.to) {
 			r.to, r.on, r.remark = proc, proc, fmt.Sprintf("%d more tries", w.refused-1)
 		}
@@ -344,7 +346,11 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 	}
 	if o.Loss == checker.LossLearned && d.drawn(proc) && !d.lockless() {
 		where := d.at(o.BelievesUntil.At, func(e *sim.Event) bool { return e.Proc == proc })
-		d.rows = append(d.rows, row{at: o.BelievesUntil.At, where: where, on: proc, remark: "learns the loss", client: o.Client})
+		r := row{at: o.BelievesUntil.At, where: where, on: proc, remark: "learns the loss", client: o.Client}
+		if d.givesUp(o) {
+			r.remark = "gives up"
+		}
+		d.rows = append(d.rows, r)
 	}
 }
 

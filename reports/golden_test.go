@@ -167,7 +167,7 @@ func TestStoryOfManyFaults(t *testing.T) {
 	for _, want := range []string{
 		"the wall clock of redis-1 jumps by +12s (fault 2)",
 		"the answer of redis-1 to client-1's request for the lock is lost",
-		"redis-1 grants client-1 the lock, which never learns of it",
+		"redis-1 grants client-1 the lock, and client-1 never learns of it",
 		"its own earlier request has it",
 		"client-2 crashes, holding the lock (token",
 		"client-2 starts again",
@@ -249,4 +249,78 @@ func TestRecreatedLockIsTold(t *testing.T) {
 	var b bytes.Buffer
 	require.NoError(t, reports.Diagram(&b, res, reports.Style{}))
 	require.Contains(t, b.String(), "▶┃1 lock again")
+}
+
+// A sentence must not say more than happened, and to whom it happened.
+func TestStorySentences(t *testing.T) {
+	const lostRead = `
+clients: 1
+sections: 1
+plan:
+  - {fault: drop-reply, on: client-1->storage, before: client-1/section#1/read}
+`
+	const frozen = `
+clients: 2
+sections: 1
+plan:
+  - {fault: freeze, on: client-1, after: lock grants client-1, for: 2s}
+`
+	const deadServer = `
+clients: 1
+sections: 1
+params: {wait: 3s}
+plan:
+  - {fault: crash, on: redis-1, at: 0s, restart: 2s}
+`
+	for _, c := range []struct {
+		scenario         *scenarios.Scenario
+		design, resource string
+		says             []string
+		never            []string
+	}{
+		{builtIn(t, "lease/service-restart"), "redis/lua-token", "fenced", []string{
+			"client-2 gives its section up, although redis-1 still has the lock as its own",
+			"client-2 asks for the lock and gets no answer. 2 tries until 0.378s, none answered",
+		}, []string{"client-2 learns that it no longer holds the lock", "is refused"}},
+		{builtIn(t, "lease/reordered-requests"), "redis/blind-del", "plain", []string{
+			"client-1's late release removes its own newer lock; client-1 still believes that it holds it",
+			"client-1 asks for the lock and is refused: its own lock from before is still there. 27 tries until 9.974s, all refused",
+			"client-1's release removes a lock that is not its own: it was client-2's; client-2 still believes that it holds it",
+		}, []string{"it was client-1's", "is taken away"}},
+		{builtIn(t, "lease/foreign-release"), "redis/lua-release", "plain", []string{
+			"client-1 writes 1: accepted\nclient-1 is paused at its own first accepted write",
+		}, nil},
+		{builtIn(t, "lease/renew-after-expiry"), "redis/watchdog", "plain", []string{
+			"client-1's renewal is refused\nclient-1 learns that it no longer holds the lock",
+		}, nil},
+		{load(t, lostRead), "redis/lua-release", "plain", []string{
+			"storage answers client-1's read with 0, and client-1 never learns it",
+			"client-1 gives up waiting for storage's answer to its read: outcome unknown",
+		}, []string{"client-1 reads 0"}},
+		{load(t, frozen), "redis/lua-release", "plain", []string{
+			"client-1's machine is suspended as soon as the lock is granted to it (fault 1)",
+		}, []string{"machine of"}},
+		{load(t, deadServer), "redis/lua-release", "plain", []string{"none answered"}, []string{"all refused"}},
+	} {
+		story := told(record(t, c.scenario, c.design, c.resource))
+		for _, s := range c.says {
+			require.Contains(t, story, s)
+		}
+		for _, s := range c.never {
+			require.NotContains(t, story, s)
+		}
+	}
+}
+
+// The diagram says the same.
+func TestDiagramRemarks(t *testing.T) {
+	for _, c := range []struct{ scenario, design, resource, says, never string }{
+		{"lease/service-restart", "redis/lua-token", "fenced", "gives up", "learns the loss"},
+		{"lease/reordered-requests", "redis/blind-del", "plain", "OWN NEW LOCK", "somebody"},
+	} {
+		var b bytes.Buffer
+		require.NoError(t, reports.Diagram(&b, record(t, builtIn(t, c.scenario), c.design, c.resource), reports.Style{}))
+		require.Contains(t, b.String(), c.says)
+		require.NotContains(t, b.String(), c.never)
+	}
 }

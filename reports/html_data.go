@@ -410,7 +410,7 @@ func (s *scene) foldWaits() {
 	for i := range s.h.Ops {
 		o := &s.h.Ops[i]
 		if w := &s.waits[o.ID]; w.refused > 2 {
-			s.fold(o.Client, w.first, w.last, w.refused-1, "more tries, refused")
+			s.fold(o.Client, w.first, w.last, w.refused-1, "more tries, "+w.word())
 		}
 	}
 }
@@ -532,6 +532,8 @@ func (s *scene) addDecisions() {
 func (s *scene) decision(o *checker.Op) (kind int, label string) {
 	value := strconv.FormatInt(o.Value, 10)
 	switch {
+	case s.own(o):
+		return markForeign, "OWN NEW LOCK"
 	case o.Victim != 0:
 		return markForeign, "NOT ITS LOCK"
 	case o.Decision == checker.Rejected:

@@ -62,7 +62,9 @@ type span struct {
 
 // wait is what a polling acquire went through.
 type wait struct {
-	refused   int        // tries that were answered with no
+	refused   int        // tries that failed
+	silent    int        // of those, tries whose call failed: nobody said no
+	answered  clock.Time // when the first try was over that was answered with no
 	first     clock.Time // when the first of them was over
 	last      clock.Time // when the last of them was over
 	before    clock.Time // when the one before the last was over
@@ -236,8 +238,9 @@ func inSpans(spans []span, where int) bool {
 // anyEvent is true of every event.
 func anyEvent(*sim.Event) bool { return true }
 
-// collectWaits counts the refused tries of every acquire: after each, the client
-// draws the jitter of its next delay.
+// collectWaits counts the failed tries of every acquire: after each, the client
+// draws the jitter of its next delay. Of a try that asks several servers, the
+// call that failed last does not decide.
 func (t *tape) collectWaits() {
 	t.waits = make([]wait, len(t.h.Ops)+1)
 	current := make([]int32, len(t.h.Clients))     // the latest acquire of each client
@@ -262,11 +265,18 @@ func (t *tape) collectWaits() {
 			w.first, w.firstSeen = e.At, i
 		}
 		w.before, w.last, w.failed = w.last, e.At, failed[c] == e.At
+		switch {
+		case w.failed && t.askedOf[current[c]] != askedSeveral:
+			w.silent++
+		case w.refused == w.silent+1:
+			w.answered = e.At
+		}
 	}
 	for i := range t.h.Ops {
 		o, w := &t.h.Ops[i], &t.waits[i+1]
 		if o.Outcome == checker.Unknown && w.refused > 0 && w.failed {
 			w.refused, w.last = w.refused-1, w.before // its last try was not refused: nobody knows
+			w.silent = min(max(w.silent-1, 0), w.refused)
 		}
 	}
 }
@@ -312,6 +322,27 @@ func (t *tape) service() string {
 		}
 	}
 	return cmp.Or(name, "the lock service")
+}
+
+// server names whom an operation was sent to.
+func (t *tape) server(o *checker.Op) string {
+	if p := t.askedOf[o.ID]; p >= 0 {
+		return t.proc(p)
+	}
+	return "the resource"
+}
+
+// own reports whether the lock that an operation touched is its client's own,
+// of a later tenure.
+func (t *tape) own(o *checker.Op) bool {
+	v := t.op(o.Victim)
+	return v != nil && v.Client == o.Client
+}
+
+// givesUp reports whether a client that ceases to believe does so although the
+// lock service still has the lock as its own.
+func (t *tape) givesUp(tenure *checker.Op) bool {
+	return t.h.KnowsGrants && tenure.Granted.Before(tenure.BelievesUntil) && tenure.BelievesUntil.Before(tenure.Ended)
 }
 
 // lockless reports whether the design hands out no lock at all.
