@@ -49,7 +49,8 @@ type diagram struct {
 	left    []string // processes without a column
 	peers   int      // messages between servers, which are not drawn
 	rows    []row
-	spacing int // from column to column
+	spacing int           // from column to column
+	signs   map[rune]bool // that occur, for the legend
 }
 
 // column is a process's lifeline; noProcess for the lock as a whole.

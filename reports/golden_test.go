@@ -182,7 +182,7 @@ func TestStoryOfManyFaults(t *testing.T) {
 	require.Contains(t, text, "redis-1's wall clock: 12.001s")
 	require.Contains(t, text, "fault 7 (pause on client-1) never struck")
 	require.Contains(t, text, "fault 5 (stall on client-1.renewer) struck, but there was nothing to hit")
-	require.Contains(t, text, "no expectation")
+	require.Contains(t, text, "expected    nothing: there are no expectations")
 	require.Contains(t, text, "×")
 }
 
@@ -323,4 +323,54 @@ func TestDiagramRemarks(t *testing.T) {
 		require.Contains(t, b.String(), c.says)
 		require.NotContains(t, b.String(), c.never)
 	}
+}
+
+// The legend explains what occurs in the diagram, and nothing else.
+func TestLegend(t *testing.T) {
+	legend := func(res *scenarios.Result) string {
+		var b bytes.Buffer
+		require.NoError(t, reports.Diagram(&b, res, reports.Style{}))
+		_, text, _ := strings.Cut(b.String()[strings.LastIndex(b.String(), " ║ "):], " ")
+		return strings.Join(strings.Fields(text), " ")
+	}
+	require.Equal(t, "║ believes it holds the lock ┃1 the lock is client-1's ~ time passes ┼ ╫ ╂ an arrow passes by +40 so many more of the kind",
+		legend(record(t, load(t, "clients: 2\nsections: 1\nparams: {stagger: 100ms, ttl: 30s, work: 3s}\n"), "redis/lua-release", "plain")))
+	require.Equal(t, "║ believes it holds the lock ┃1 the lock is client-1's ~ time passes ╂ an arrow passes by × is lost",
+		strings.Replace(legend(record(t, load(t, "clients: 1\nsections: 1\nplan: [{fault: drop-request, on: client-1->storage, before: client-1/section#1/write}]\n"),
+			"redis/lua-release", "plain")), "┼ ╫ ╂", "╂", 1))
+	require.Contains(t, legend(record(t, builtIn(t, "kleppmann/delayed-write"), "redis/lua-token", "fenced")), "… on its way")
+}
+
+// A summary does not repeat the story: findings that it tells are only named,
+// and all of them are listed where the story left some out.
+func TestSummaryAfterTheStory(t *testing.T) {
+	res := record(t, builtIn(t, "kleppmann/gc-pause"), "redis/lua-release", "plain")
+	text := printed(t, res, reports.Style{})
+	require.Contains(t, text, "\nfindings    overlap, stale-write, two-writers, lost-update (told above)\n")
+	require.Equal(t, 1, strings.Count(text, "both went"))
+	var b bytes.Buffer
+	require.NoError(t, reports.Summary(&b, res, reports.Style{}))
+	require.Contains(t, b.String(), "\nverdict     two-writers: client-1 wrote 1")
+	require.Contains(t, b.String(), "findings    10.255s overlap: from 10.255s on")
+}
+
+// Where nothing is expected, the reason is said; where something else was, what.
+func TestExpectedLine(t *testing.T) {
+	res := record(t, builtIn(t, "kleppmann/gc-pause"), "redis/lua-release", "plain")
+	said := func() string {
+		_, rest, _ := strings.Cut(printed(t, res, reports.Style{}), "\nexpected    ")
+		line, _, _ := strings.Cut(rest, "\n")
+		return line
+	}
+	require.Equal(t, "yes: verdict two-writers, lock overlap", said())
+	s := *res.Scenario
+	s.Expect = []scenarios.Expectation{{Designs: []string{"none"}, Verdict: "safe"}}
+	res.Scenario = &s
+	require.Equal(t, "nothing: no row speaks of this pair", said())
+	s.Expect[0].Designs = nil
+	require.Equal(t, "NO: verdict safe, lock any was expected", said())
+	s.Params.TTL *= 2
+	require.Equal(t, "nothing: the parameters are not the scenario's", said())
+	s.Expect = nil
+	require.Equal(t, "nothing: there are no expectations", said())
 }
