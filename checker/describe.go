@@ -82,7 +82,7 @@ func (e *explainer) distinguish(a, b *Op) {
 }
 
 // lockless reports whether there was no lock at all, so that nobody can have
-// believed to hold one.
+// believed that it held one.
 func (e explainer) lockless() bool { return !e.h.KnowsGrants && e.h.Promise == NoPromise }
 
 // either chooses the words for a run with a lock, or without one.

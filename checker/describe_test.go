@@ -50,7 +50,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// Without a lock nobody believes to hold one.
+// Without a lock nobody believes that it holds one.
 func TestSentencesWithoutALock(t *testing.T) {
 	h := story(`lease 10
 		A acquire 0 until=40

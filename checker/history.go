@@ -81,7 +81,7 @@ const (
 	EndLost
 )
 
-// Loss says how a client's belief to hold the lock ended.
+// Loss says how a client's belief that it holds the lock ended.
 type Loss uint8
 
 // The ends of a belief.

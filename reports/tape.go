@@ -350,7 +350,7 @@ func (t *tape) lockless() bool {
 	return !t.h.KnowsGrants && t.h.Promise == checker.NoPromise
 }
 
-// believes returns the tenure under which a client believes to hold the lock,
+// believes returns the tenure under which a client believes that it holds the lock,
 // nil if it does not.
 func (t *tape) believes(client int32, at clock.Time) *checker.Op {
 	for _, o := range t.tenures[client] {
