@@ -567,7 +567,7 @@ func (s *scene) addEvents() {
 				kind, label = markStart, "starts again"
 			}
 		case sim.EventClock:
-			kind, label = markClock, e.Body.String()
+			kind, label = markClock, withSign(e.Body.String())
 		case sim.EventClosed:
 			if s.client(e.Proc) >= 0 {
 				kind, label = markClosed, "connection gone"
@@ -579,6 +579,15 @@ func (s *scene) addEvents() {
 			s.mark(e.Proc, e.At, kind, label, s.client(e.Proc))
 		}
 	}
+}
+
+// withSign gives a clock's step forward its sign: steps by +12s.
+func withSign(text string) string {
+	head, step, ok := strings.Cut(text, "steps by ")
+	if !ok {
+		return text
+	}
+	return head + "steps by " + signed(step)
 }
 
 // pack numbers the moments and writes the rows.
