@@ -165,26 +165,31 @@ func (o *runOutput) writeFiles(res *scenarios.Result) error {
 			func(w io.Writer) error { _, err := w.Write(scenarios.MarshalPlanFile(res.PlanFile())); return err }},
 		{f.porcupine, "porcupine's view; open it in a browser", func(w io.Writer) error { return reports.Porcupine(w, res) }},
 	} {
-		if err := o.writeFile(file.name, file.what, file.write); err != nil {
+		if err := o.output(file.name, file.what, file.write); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// writeFile writes one file that was asked for and remembers to say so.
-func (o *runOutput) writeFile(name, what string, write func(io.Writer) error) error {
+// output writes one file that was asked for and remembers to say so.
+func (o *runOutput) output(name, what string, write func(io.Writer) error) error {
 	switch name {
 	case "":
 		return nil
 	case stdoutName:
 		return write(o.app.out)
 	}
+	o.wrote = append(o.wrote, fmt.Sprintf("wrote %s: %s", name, what))
+	return writeFile(name, write)
+}
+
+// writeFile creates a file and writes to it.
+func writeFile(name string, write func(io.Writer) error) error {
 	file, err := os.Create(name)
 	if err != nil {
 		return err
 	}
-	o.wrote = append(o.wrote, fmt.Sprintf("wrote %s: %s", name, what))
 	return errors.Join(write(file), file.Close())
 }
 
@@ -246,7 +251,7 @@ func (o *runOutput) show(res *scenarios.Result) error {
 func (o *runOutput) end() error {
 	if o.page != nil {
 		write := func(w io.Writer) error { _, err := o.page.WriteTo(w); return err }
-		if err := o.writeFile(o.flags.html, "the picture; open it in a browser", write); err != nil {
+		if err := o.output(o.flags.html, "the picture; open it in a browser", write); err != nil {
 			return err
 		}
 	}
