@@ -3,6 +3,7 @@ package checker
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"locklab/clock"
 )
@@ -27,8 +28,9 @@ func Explain(h *History, f *Finding) string {
 // explainer tells one finding. Its operations are in the order in which the
 // check named them.
 type explainer struct {
-	h *History
-	f *Finding
+	h    *History
+	f    *Finding
+	unit time.Duration // in which times are told; zero: milliseconds
 }
 
 // op returns the n-th operation of the finding, counted from 0, or nil.
@@ -49,7 +51,91 @@ func (e explainer) text() string {
 	case b == nil:
 		return e.about(a)
 	}
+	e.distinguish(a, b)
 	return e.aboutBoth(a, b)
+}
+
+// distinguish chooses a unit in which the times of a sentence differ that says
+// what came after what.
+func (e *explainer) distinguish(a, b *Op) {
+	var times []clock.Time
+	switch e.f.Kind {
+	case RefusedLate:
+		times = []clock.Time{e.f.At, e.grant(b)}
+	case StaleWrite, TwoWriters, LostUpdate, DoubleApply, WriteLost:
+		times = []clock.Time{e.effect(a), e.effect(b)}
+		if read := e.op(2); read != nil {
+			times = append(times, e.effect(read))
+		}
+	}
+	for _, e.unit = range []time.Duration{time.Millisecond, time.Microsecond, time.Nanosecond} {
+		same := false
+		for i, t := range times {
+			for _, u := range times[:i] {
+				same = same || t != u && int64(t)/int64(e.unit) == int64(u)/int64(e.unit)
+			}
+		}
+		if !same {
+			return
+		}
+	}
+}
+
+// lockless reports whether there was no lock at all, so that nobody can have
+// believed that it held one.
+func (e explainer) lockless() bool { return !e.h.KnowsGrants && e.h.Promise == NoPromise }
+
+// either chooses the words for a run with a lock, or without one.
+func (e explainer) either(locked, lockless string) string {
+	if e.lockless() {
+		return lockless
+	}
+	return locked
+}
+
+// loss tells that a live holder lost the lock too early.
+func (e explainer) loss(a *Op) string {
+	alive := fmt.Sprintf("although %s was alive and %s", e.name(a.Client), e.stillPromised())
+	if end, ok := e.promised(a, a.Ended); ok && a.End == EndExpired {
+		return fmt.Sprintf("the lock of %s expired at %s, %s early, %s", e.who(a), e.seconds(e.f.At), e.seconds(end-a.Ended.At), alive)
+	}
+	return fmt.Sprintf("%s lost the lock at %s (%s) %s", e.who(a), e.seconds(e.f.At), a.End, alive)
+}
+
+func (e explainer) stillPromised() string {
+	if e.h.Promise == SessionPromise {
+		return "its session lived"
+	}
+	return "its lease had not run out"
+}
+
+// promised is until when a tenure's lease was promised, going by what had been
+// acknowledged of what was sent before a moment.
+func (e explainer) promised(acquire *Op, before Instant) (clock.Time, bool) {
+	if e.h.Promise != LeasePromise {
+		return 0, false
+	}
+	last := acquire.sent().At
+	for i := range e.h.Ops {
+		op := &e.h.Ops[i]
+		if op.Kind == Renew && op.Tenure == acquire.ID && op.Outcome == OK && op.sent().Before(before) {
+			last = op.sent().At
+		}
+	}
+	return e.h.leaseEnd(last), true
+}
+
+// broken tells that the lock passed on within a promise.
+func (e explainer) broken(a, b *Op) string {
+	text := fmt.Sprintf("the lock passed from %s to %s at %s, before the promise to %s had run out", e.who(a), e.who(b), e.seconds(e.f.At), e.name(a.Client))
+	passed := b.Return
+	if e.h.KnowsGrants {
+		passed = b.Granted
+	}
+	if end, ok := e.promised(a, passed); ok {
+		text += " at " + e.seconds(end)
+	}
+	return text
 }
 
 // without tells a finding that no operation explains.
@@ -64,28 +150,31 @@ func (e explainer) crowd() string {
 	what := map[FindingKind]string{
 		OverCapacity: "held the lock", Overlap: "believed that they held the lock", TwoWriters: "worked",
 	}[e.f.Kind]
+	if e.lockless() {
+		what = "were at work"
+	}
 	return fmt.Sprintf("%d tenures %s at once from %s, and %d may: %s",
-		len(e.f.Ops), what, seconds(e.f.At), max(e.h.Capacity, 1), e.everybody())
+		len(e.f.Ops), what, e.seconds(e.f.At), max(e.h.Capacity, 1), e.everybody())
 }
 
 // about tells a finding about one operation.
 func (e explainer) about(a *Op) string {
-	at := seconds(e.f.At)
+	at := e.seconds(e.f.At)
 	switch e.f.Kind {
 	case Phantom:
 		return fmt.Sprintf("%s was told at %s that it holds the lock, which the lock service never granted", e.who(a), at)
 	case ForeignRelease:
 		return fmt.Sprintf("%s at %s touched somebody else's lock", e.deed(a), at)
 	case SpuriousLoss:
-		return fmt.Sprintf("%s lost the lock at %s (%s) although its promise had not run out and it lived", e.who(a), at, a.End)
+		return e.loss(a)
 	case LostUpdate:
-		return fmt.Sprintf("%s at %s fits no sequential order of the sections", e.deed(a), seconds(e.effect(a)))
+		return fmt.Sprintf("%s at %s fits no sequential order of the sections", e.deed(a), e.seconds(e.effect(a)))
 	case DoubleApply:
 		return fmt.Sprintf("%s took effect more than once", e.deed(a))
 	case WriteLost:
-		return fmt.Sprintf("%s at %s was acknowledged, and at the end it is gone", e.deed(a), seconds(e.effect(a)))
+		return fmt.Sprintf("%s at %s was acknowledged, and at the end it is gone", e.deed(a), e.seconds(e.effect(a)))
 	case SelfRejected:
-		return fmt.Sprintf("%s was refused at %s although no later tenure had been granted, and its section was never completed", e.deed(a), at)
+		return fmt.Sprintf("%s was refused at %s although no later %s, and its section was never completed", e.deed(a), at, e.either("tenure had been granted", "section had begun"))
 	case Stuck:
 		return fmt.Sprintf("nobody obtained the lock for at least %s from %s, although %s was willing and no live holder was working", e.h.StuckAfter, at, e.name(a.Client))
 	}
@@ -94,12 +183,12 @@ func (e explainer) about(a *Op) string {
 
 // aboutBoth tells a finding about two operations.
 func (e explainer) aboutBoth(a, b *Op) string {
-	at := seconds(e.f.At)
+	at := e.seconds(e.f.At)
 	switch e.f.Kind {
 	case Overlap:
-		return fmt.Sprintf("from %s on %s and %s both believed that they held the lock", at, e.who(a), e.who(b))
+		return fmt.Sprintf("from %s on %s and %s %s", at, e.who(a), e.who(b), e.either("both believed that they held the lock", "were both at work"))
 	case LeaseBroken:
-		return fmt.Sprintf("the lock passed from %s to %s at %s, before the promise to %s had run out", e.who(a), e.who(b), at, e.name(a.Client))
+		return e.broken(a, b)
 	case ForeignRelease:
 		if a.Client == b.Client {
 			return fmt.Sprintf("%s at %s was meant for an earlier tenure and touched its own newer lock", e.deed(a), at)
@@ -108,14 +197,14 @@ func (e explainer) aboutBoth(a, b *Op) string {
 	case TokenOrder:
 		return fmt.Sprintf("%s was granted the lock at %s with a token that is not above that of %s", e.who(b), at, e.who(a))
 	case SpuriousLoss:
-		return fmt.Sprintf("the renewal of %s was refused at %s although its promise had not run out", e.who(a), at)
+		return fmt.Sprintf("the renewal by %s was refused at %s although %s", e.who(a), at, e.stillPromised())
 	case RefusedLate:
-		return fmt.Sprintf("%s was refused at %s, after %s had been granted the lock at %s", e.deed(a), at, e.who(b), seconds(e.grant(b)))
+		return fmt.Sprintf("%s was refused at %s, after %s had %s at %s", e.deed(a), at, e.who(b), e.either("been granted the lock", "begun its section"), e.seconds(e.grant(b)))
 	case StaleWrite:
 		return fmt.Sprintf("%s, after %s", e.did(b), e.had(a))
 	case TwoWriters:
 		if read := e.op(2); read != nil {
-			return fmt.Sprintf("%s, computed from what it had read at %s, before %s", e.did(b), seconds(e.effect(read)), e.did(a))
+			return fmt.Sprintf("%s, computed from what it had read at %s, before %s", e.did(b), e.seconds(e.effect(read)), e.did(a))
 		}
 		return fmt.Sprintf("%s, after %s", e.did(b), e.had(a))
 	case LostUpdate:
@@ -145,17 +234,21 @@ func (e explainer) deed(op *Op) string {
 	if op.Kind.changesData() {
 		return fmt.Sprintf("the %s of %d by %s", op.Kind, op.Value, e.who(op))
 	}
-	return fmt.Sprintf("the %s by %s", op.Kind, e.who(op))
+	noun := op.Kind.String()
+	if op.Kind == Renew {
+		noun = "renewal"
+	}
+	return fmt.Sprintf("the %s by %s", noun, e.who(op))
 }
 
 // did tells an operation as "client-1 (token 33) wrote 1 at 12.004s".
 func (e explainer) did(op *Op) string {
-	return fmt.Sprintf("%s %s%s at %s", e.who(op), pastWords[op.Kind], e.data(op), seconds(e.effect(op)))
+	return fmt.Sprintf("%s %s%s at %s", e.who(op), pastWords[op.Kind], e.data(op), e.seconds(e.effect(op)))
 }
 
 // had is did in the past perfect: "client-2 (token 34) had written 1 at 11.203s".
 func (e explainer) had(op *Op) string {
-	return fmt.Sprintf("%s had %s%s at %s", e.who(op), perfectWords[op.Kind], e.data(op), seconds(e.effect(op)))
+	return fmt.Sprintf("%s had %s%s at %s", e.who(op), perfectWords[op.Kind], e.data(op), e.seconds(e.effect(op)))
 }
 
 var (
@@ -224,6 +317,16 @@ func (e explainer) grant(acquire *Op) clock.Time {
 		return acquire.Granted.At
 	}
 	return acquire.Return.At
+}
+
+// seconds writes a true time in the sentence's unit.
+func (e explainer) seconds(t clock.Time) string {
+	digits := map[time.Duration]int{time.Microsecond: 6, time.Nanosecond: 9}[e.unit]
+	if digits == 0 || t == clock.Never || t < 0 {
+		return seconds(t)
+	}
+	text := fmt.Sprintf("%d.%09d", t/1e9, t%1e9)
+	return text[:len(text)-9+digits] + "s"
 }
 
 // seconds writes a true time in seconds, cut to milliseconds.

@@ -81,7 +81,7 @@ const (
 	EndLost
 )
 
-// Loss says how a client's belief to hold the lock ended.
+// Loss says how a client's belief that it holds the lock ended.
 type Loss uint8
 
 // The ends of a belief.
@@ -122,6 +122,10 @@ type Op struct {
 	// Victim is, for a Release or Renew, the tenure of somebody else whose
 	// lock it removed, shortened or extended; 0 for none.
 	Victim int32
+	// Recreated says of a Renew that it found no lock and took one anew, at
+	// Effect, which then ended as Ended and End say. The tenure itself had ended
+	// before and stays so: a renewal starts none.
+	Recreated bool
 
 	// The rest concerns Acquire only: the tenure's life.
 	Granted Instant // when the lock service granted it; Never if it did not

@@ -47,6 +47,9 @@ package checker
 //	seen      what a read saw: the value, or the list's length
 //	victim    a release or renewal: the tenure of somebody else whose lock it changed
 //
+//	recreated a renewal: it found no lock and took one anew, at effect. Then ended and end say how
+//	          that lock ended; the tenure's own grant had ended before
+//
 // Further keys of an acquire, about its tenure:
 //
 //	granted         when the lock service granted it
@@ -157,6 +160,7 @@ type opLine struct {
 	Value       int64   `json:"value,omitempty"`
 	Seen        int64   `json:"seen,omitempty"`
 	Victim      int32   `json:"victim,omitempty"`
+	Recreated   bool    `json:"recreated,omitempty"`
 	Granted     *moment `json:"granted,omitempty"`
 	Ended       *moment `json:"ended,omitempty"`
 	End         string  `json:"end,omitempty"`
@@ -181,14 +185,16 @@ func lineOf(h *History, op *Op) (opLine, error) {
 	if op.Decision != Undecided {
 		line.Decision = op.Decision.String()
 	}
+	if line.Recreated = op.Kind == Renew && op.Recreated; op.Kind == Acquire || line.Recreated {
+		line.Ended = momentOf(op.Ended)
+		if op.End != NotEnded {
+			line.End = op.End.String()
+		}
+	}
 	if op.Kind != Acquire {
 		return line, nil
 	}
-	line.Granted, line.Ended = momentOf(op.Granted), momentOf(op.Ended)
-	line.SessionLost = momentOf(op.SessionLost)
-	if op.End != NotEnded {
-		line.End = op.End.String()
-	}
+	line.Granted, line.SessionLost = momentOf(op.Granted), momentOf(op.SessionLost)
 	believes := moment(op.BelievesUntil)
 	if op.Outcome == OK || op.BelievesUntil.Known() {
 		line.Believes = &believes // null for one that believes to the end

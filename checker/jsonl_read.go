@@ -182,10 +182,16 @@ func (d *decoder) readOp() {
 	}
 }
 
-// readTenure reads the keys that only an acquire has. It returns true if the
+// readTenure reads the keys about a grant's life: those of an acquire, and of a
+// renewal that took the lock anew. It returns true if the
 // belief's end is to be taken from the release.
 func (d *decoder) readTenure(op *Op) (derived bool) {
 	op.Granted, op.Ended, op.BelievesUntil, op.SessionLost = Never, Never, Never, Never
+	if op.Kind == Renew {
+		if d.decode("recreated", &op.Recreated); op.Recreated {
+			op.Ended, op.End = d.instant("ended", Never), End(d.word("end", endWords[:]))
+		}
+	}
 	if op.Kind != Acquire {
 		return false
 	}

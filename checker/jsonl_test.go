@@ -49,6 +49,24 @@ func TestHistoryLooksLikeThis(t *testing.T) {
 `, "\n"), out.String())
 }
 
+// A renewal that took the lock anew tells how that lock ended, and nothing
+// else of a grant's life.
+func TestHistoryOfARecreatedLock(t *testing.T) {
+	line := `{"op":"renew","id":2,"client":"A","tenure":1,"invoke":5,"return":7,"outcome":"ok","effect":6,"recreated":true,"ended":9,"end":"released"}` + "\n"
+	acquire := `{"op":"acquire","id":1,"client":"A","tenure":1,"invoke":1,"return":2,"outcome":"ok","granted":2,"ended":4,"end":"expired","believes_until":null}` + "\n"
+	h, errs := ReadHistory(strings.NewReader(header+acquire+line), "h")
+	require.Empty(t, errs)
+	require.True(t, h.Ops[1].Recreated)
+	require.Equal(t, Instant{At: 9}, h.Ops[1].Ended)
+	require.Equal(t, EndReleased, h.Ops[1].End)
+	require.Equal(t, Instant{At: 4}, h.Ops[0].Ended, "the tenure had ended before")
+	var out bytes.Buffer
+	require.NoError(t, WriteHistory(&out, h))
+	require.True(t, strings.HasSuffix(out.String(), acquire+line), out.String())
+	_, errs = ReadHistory(strings.NewReader(header+acquire+strings.Replace(line, `"recreated":true,`, "", 1)), "h")
+	require.Len(t, errs, 2, "without it neither ended nor end is a renewal's")
+}
+
 // The fewest keys that a history by hand needs.
 func TestHandwrittenHistory(t *testing.T) {
 	h, errs := ReadHistory(strings.NewReader(header+`

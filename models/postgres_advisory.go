@@ -2,7 +2,7 @@ package models
 
 // pgAdvisory is an advisory lock that somebody holds. It lives in the memory
 // of one server: a crash, a restart or a failover forgets it, and no standby
-// ever hears of it (manual 13.3.5 and 27.4.1).
+// ever hears of it (manual 13.3.5 and 27.4.3).
 type pgAdvisory struct {
 	key   int64
 	owner *pgSession

@@ -29,7 +29,7 @@ func (e *pgEngine) execute(s *pgSession) (waits bool) {
 }
 
 // writes reports whether a standby refuses the statement. Advisory locks it
-// grants, its own (manual 27.4.1).
+// grants, its own (manual 27.4.3).
 func (q *PgStatement) writes() bool {
 	return q.Verb == PgInsert || q.Verb == PgUpdate || q.Verb == PgDelete || q.Verb == PgSelect && q.Lock != NoRowLock
 }

@@ -21,7 +21,7 @@ const (
 
 // pgStreaming is a server's part in streaming replication. Only the log is
 // replicated: a standby knows nothing of the primary's sessions and locks, and
-// grants advisory locks of its own (manual 27.2.5 and 27.4.1).
+// grants advisory locks of its own (manual 27.2.5 and 27.4.3).
 type pgStreaming struct {
 	standby  bool
 	receiver *sim.Conn // a standby's connection to its primary

@@ -196,8 +196,11 @@ func (c *RedisCommand) String() string {
 	args := c.Args()
 	from := 1
 	if c.Script != nil {
-		args[1], from = c.Script.name(), 3
+		args[1], from = c.Script.name(), 2
 		args = append(args[:2], args[3:]...) // the number of keys is for machines
+		if c.TTL != 0 { // and what the last argument means, for people
+			args = append(args[:len(args)-1], "PX", args[len(args)-1])
+		}
 	}
 	long := c.Value.String()
 	for i := from; i < len(args); i++ {

@@ -49,10 +49,9 @@ func (db *redisDB) run(c *RedisCommand, s *redisSession, wall clock.Reading, op 
 	return db.execute(c, s)
 }
 
+// redisTime answers TIME: seconds and microseconds, as strings.
 func redisTime(wall clock.Reading) RedisReply {
 	micros := int64(wall) / int64(time.Microsecond)
-	// A script or transaction may not write it down as a number: TIME answers
-	// two strings.
 	return redisList([]RedisReply{redisBulk(RedisInt(micros / 1_000_000)), redisBulk(RedisInt(micros % 1_000_000))})
 }
 

@@ -260,7 +260,7 @@ func TestRedisArguments(t *testing.T) {
 	}
 	c := parseRedis(t, "EVAL setAndCount lock 7 100 lock:token")
 	require.Equal(t, []string{"EVAL", setAndCount.Text, "2", "lock", "lock:token", "7", "100"}, c.Args())
-	require.Equal(t, "EVAL 'set nx, incr token' lock lock:token 7 100", c.String())
+	require.Equal(t, "EVAL 'set nx, incr token' lock lock:token 7 PX 100", c.String())
 	c = parseRedis(t, "EVALSHA compareAndDelete lock 7")
 	require.Equal(t, []string{"EVALSHA", compareAndDelete.SHA(), "1", "lock", "7"}, c.Args())
 	require.Len(t, compareAndDelete.SHA(), 40)

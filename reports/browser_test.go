@@ -235,6 +235,88 @@ func TestBrowserStepsByKeyAndSlider(t *testing.T) {
 	}
 }
 
+// struck lists the labels of a class through which a message's line goes.
+const struck = `((cls) => [...document.querySelectorAll('.drawing .label.' + cls)].filter((el) => {
+  const box = el.getBBox();
+  return [...document.querySelectorAll('.drawing .message')].some((path) => {
+    for (let at = 0; at <= path.getTotalLength(); at += 1.5) {
+      const p = path.getPointAtLength(at);
+      if (p.x > box.x && p.x < box.x + box.width && p.y > box.y + 2 && p.y < box.y + box.height - 2) return true;
+    }
+    return false;
+  });
+}).map((el) => el.textContent))`
+
+func TestBrowserKeepsLabelsApart(t *testing.T) {
+	b := newTab(t)
+	for _, c := range []struct{ scenario, design, resource string }{
+		{"kleppmann/delayed-write", "redis/lua-release", "plain"},
+		{"kleppmann/gc-pause", "redis/lua-token", "plain"},
+		{"lease/reordered-requests", "redis/blind-del", "plain"},
+	} {
+		p := NewPage("")
+		pageRun(t, p, c.scenario, c.design, c.resource, 1)
+		b.look(1440, 900, "light")
+		b.open(p, "")
+		b.shot("apart-" + strings.ReplaceAll(c.scenario, "/", "-"))
+		for _, cls := range []string{"fold-label", "gaveUp"} {
+			if bad := eval[[]string](b, struck+`('`+cls+`')`); len(bad) > 0 {
+				t.Errorf("%s: a line goes through %q", c.scenario, bad)
+			}
+		}
+		if twice := eval[[]string](b, `[...document.querySelectorAll('.label.time')].map((el) => el.textContent).filter((s, i, all) => all.indexOf(s) !== i)`); len(twice) > 0 {
+			t.Errorf("%s: the axis writes %q twice", c.scenario, twice)
+		}
+	}
+}
+
+// Many findings are one button for each kind, which goes from one to the next.
+func TestBrowserFoldsFindings(t *testing.T) {
+	b := newTab(t)
+	p := NewPage("")
+	pageRun(t, p, "lease/concurrent-acquire", "none", "plain", 1)
+	b.look(1440, 900, "light")
+	b.open(p, "")
+	b.shot("findings")
+	texts := eval[[]string](b, `[...document.querySelectorAll('.finding')].map((el) => el.textContent)`)
+	if len(texts) == 0 || !strings.Contains(texts[0], "overlap \u00d7") {
+		t.Fatalf("the buttons say %q, not how many overlaps there are", texts)
+	}
+	kinds := eval[[]string](b, `[...document.querySelectorAll('.finding')].map((el) => el.textContent.match(/[a-z-]+/)[0])`)
+	if seen := strings.Join(kinds, " "); strings.Count(seen, "overlap") != 1 {
+		t.Errorf("a button for each of %s", seen)
+	}
+	line := func() string {
+		b.do(chromedp.Click(chromedp.CSS(`.finding`)))
+		return eval[string](b, `document.querySelector('.line[aria-current]').innerText`)
+	}
+	first, second := line(), line()
+	if !strings.Contains(first, "OVERLAP: ") || !strings.Contains(second, "OVERLAP: ") || first == second {
+		t.Errorf("two clicks go to %q and %q", first, second)
+	}
+	// Without a lock nobody believes anything, and three are more than both.
+	drawn := eval[string](b, `document.querySelector('.layer-labels').textContent`)
+	if strings.Contains(drawn, "believe") || !strings.Contains(drawn, "3 at ") {
+		t.Errorf("the bands say %q", eval[[]string](b, `[...document.querySelectorAll('.label.warn')].map((el) => el.textContent)`))
+	}
+	if got := eval[string](b, `document.querySelector('.lock').textContent`); strings.Contains(got, "believed") {
+		t.Errorf("the answer about no lock is %q", got)
+	}
+}
+
+func TestBrowserShowsThatALockIsBroken(t *testing.T) {
+	b := newTab(t)
+	p := NewPage("")
+	pageRun(t, p, "lease/service-restart", "redis/lua-token", "fenced", 1)
+	b.look(1440, 900, "light")
+	b.open(p, "")
+	b.shot("broken")
+	color := `getComputedStyle(document.querySelector('%s b')).color`
+	if lock, verdict := eval[string](b, fmt.Sprintf(color, ".lock.broken")), eval[string](b, fmt.Sprintf(color, ".verdict.stuck")); lock != verdict {
+		t.Errorf("a broken lock is %s, a bad verdict %s", lock, verdict)
+	}
+}
+
 func TestBrowserOpensAtTheAddress(t *testing.T) {
 	b := newTab(t)
 	b.look(1440, 900, "dark")

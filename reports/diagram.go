@@ -49,7 +49,8 @@ type diagram struct {
 	left    []string // processes without a column
 	peers   int      // messages between servers, which are not drawn
 	rows    []row
-	spacing int // from column to column
+	spacing int           // from column to column
+	signs   map[rune]bool // that occur, for the legend
 }
 
 // column is a process's lifeline; noProcess for the lock as a whole.
@@ -221,7 +222,7 @@ func (d *diagram) arrow(m *message) row {
 	case !m.reply && o.Effect.At == m.arrived:
 		r.remark, r.mark = d.decision(o)
 	}
-	if o.Kind == checker.Acquire && !m.reply && o.Granted.At == m.arrived {
+	if o.Kind == checker.Acquire && !m.reply && o.Granted.At == m.arrived || o.Recreated {
 		r.key = ""
 	}
 	return r
@@ -241,8 +242,12 @@ func (d *diagram) decision(o *checker.Op) (string, Mark) {
 	switch {
 	case o.Decision == checker.Rejected:
 		return "REFUSED", MarkRefused
+	case d.own(o):
+		return "OWN NEW LOCK", MarkStale
 	case o.Victim != 0:
 		return "FOREIGN LOCK", MarkStale
+	case o.Recreated:
+		return "lock again", MarkStale
 	case o.Kind != checker.Write && o.Kind != checker.Append:
 		return "", MarkNone
 	case d.stale[o.ID]:
@@ -329,7 +334,7 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 	proc := d.procOf[o.Client]
 	if w := &d.waits[o.ID]; w.refused > 2 && d.drawn(proc) {
 		r := row{at: w.last, where: d.at(w.last, func(e *sim.Event) bool { return e.Proc == proc }), client: o.Client,
-			from: proc, to: d.askedOf[o.ID], ends: folded, label: fmt.Sprintf("+%d refused", w.refused-1)}
+			from: proc, to: d.askedOf[o.ID], ends: folded, label: fmt.Sprintf("+%d %s", w.refused-1, w.word())}
 		if !d.drawn(r.to) {
 			r.to, r.on, r.remark = proc, proc, fmt.Sprintf("%d more tries", w.refused-1)
 		}
@@ -342,7 +347,11 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 	}
 	if o.Loss == checker.LossLearned && d.drawn(proc) && !d.lockless() {
 		where := d.at(o.BelievesUntil.At, func(e *sim.Event) bool { return e.Proc == proc })
-		d.rows = append(d.rows, row{at: o.BelievesUntil.At, where: where, on: proc, remark: "learns the loss", client: o.Client})
+		r := row{at: o.BelievesUntil.At, where: where, on: proc, remark: "learns the loss", client: o.Client}
+		if d.givesUp(o) {
+			r.remark = "gives up"
+		}
+		d.rows = append(d.rows, r)
 	}
 }
 

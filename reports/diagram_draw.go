@@ -3,6 +3,7 @@ package reports
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -63,6 +64,7 @@ func (c canvas) print(w io.Writer, s Style) error {
 // draw prints the head, the rows with breaks between them, and the legend.
 func (d *diagram) draw(w io.Writer) error {
 	d.spacing = min(max((d.style.width()-gutter)/max(len(d.columns), 1), spacingMin), spacingMax)
+	d.signs = map[rune]bool{}
 	if err := d.head().print(w, d.style); err != nil {
 		return err
 	}
@@ -70,13 +72,13 @@ func (d *diagram) draw(w io.Writer) error {
 	for i := range d.rows {
 		r := &d.rows[i]
 		if gap := time.Duration(r.at - last); gap > silence && r.elided == 0 {
-			if err := d.breakLine(last+1, where, "~ "+length(gap)).print(w, d.style); err != nil {
+			if err := d.print(w, d.breakLine(last+1, where, "~ "+length(gap))); err != nil {
 				return err
 			}
 		}
 		last, where = r.at, r.where
 		if r.elided > 0 {
-			if err := d.breakLine(r.at, r.where, fmt.Sprintf("~ %d rows", r.elided)).print(w, d.style); err != nil {
+			if err := d.print(w, d.breakLine(r.at, r.where, fmt.Sprintf("~ %d rows", r.elided))); err != nil {
 				return err
 			}
 			continue
@@ -87,11 +89,21 @@ func (d *diagram) draw(w io.Writer) error {
 		} else {
 			stamp = now
 		}
-		if err := d.line(r, now).print(w, d.style); err != nil {
+		if err := d.print(w, d.line(r, now)); err != nil {
 			return err
 		}
 	}
 	return d.legend(w)
+}
+
+// print prints a line and remembers its signs for the legend.
+func (d *diagram) print(w io.Writer, c canvas) error {
+	for i := range c {
+		if c[i].r >= utf8.RuneSelf || c[i].r == '~' {
+			d.signs[c[i].r] = true
+		}
+	}
+	return c.print(w, d.style)
 }
 
 func (d *diagram) blank() canvas {
@@ -165,6 +177,9 @@ func (d *diagram) line(r *row, stamp string) canvas {
 	}
 	if r.remark != "" {
 		x := d.remarkAt(r)
+		for x < len(c) && c[x-1].r != ' ' { // behind the number of the lock's holder
+			x++
+		}
 		c.write(x, fitRemark(r.remark, min(d.spacing-3, len(c)-x)), markColor[r.mark])
 	}
 	return c
@@ -282,19 +297,32 @@ func shorten(text string, room int) string {
 	return text
 }
 
-// legend explains the signs that occur in every diagram, and says what is
-// missing in this one.
+// legend explains the signs that occur in this diagram, and says what is
+// missing in it.
 func (d *diagram) legend(w io.Writer) error {
-	believes := "║ believes it holds the lock"
+	var parts []string
+	explain := func(words string, signs ...rune) {
+		if slices.ContainsFunc(signs, func(r rune) bool { return d.signs[r] }) {
+			parts = append(parts, words)
+		}
+	}
 	if d.lockless() {
-		believes = "║ in its section"
+		explain("║ in its section", '║', '╫')
+	} else {
+		explain("║ believes it holds the lock", '║', '╫')
 	}
-	parts := []string{believes, "▒ stopped"}
-	if d.h.KnowsGrants && d.lockColumn() >= 0 {
-		parts = append(parts, "┃1 the lock is client-1's")
+	explain("▒ stopped", '▒')
+	explain("┃1 the lock is client-1's", '┃')
+	explain("~ time passes", '~')
+	explain("┼ ╫ ╂ an arrow passes by", '┼', '╫', '╂')
+	explain("× is lost", '×')
+	if slices.ContainsFunc(d.rows, func(r row) bool { return r.ends == departs || r.ends == isLate }) {
+		parts = append(parts, "… on its way")
 	}
-	parts = append(parts, "~ time passes")
-	lines := []string{strings.Join(parts, "   ")}
+	if slices.ContainsFunc(d.rows, func(r row) bool { return r.ends == folded || strings.HasPrefix(r.label, "+") }) {
+		parts = append(parts, "+40 so many more of the kind")
+	}
+	lines := joined(parts, "   ", d.style.width()-gutter)
 	if n := len(d.left); n > 0 {
 		shown := d.left
 		if n > 6 {
@@ -311,4 +339,16 @@ func (d *diagram) legend(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// joined joins parts into lines of at most width characters.
+func joined(parts []string, by string, width int) (lines []string) {
+	for _, p := range parts {
+		if n := len(lines); n > 0 && utf8.RuneCountInString(lines[n-1]+by+p) <= width {
+			lines[n-1] += by + p
+			continue
+		}
+		lines = append(lines, p)
+	}
+	return lines
 }

@@ -23,7 +23,7 @@ func Explain(w io.Writer, s *scenarios.Scenario, style Style) error {
 	e.expectations(s)
 	e.list("Questions", s.Questions)
 	e.blank()
-	e.line("Run it: locklab run %s", s.Name)
+	e.line("Run it: locklab run %s", s.Ref())
 	_, err := io.WriteString(w, style.text(e.String()))
 	return err
 }

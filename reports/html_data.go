@@ -271,8 +271,8 @@ func (s *scene) addGrants() {
 	}
 	ends := [...]string{checker.NotEnded: "", checker.EndExpired: "expired", checker.EndReleased: "released",
 		checker.EndTaken: "taken away", checker.EndLost: "lost"}
-	for _, o := range s.tape.grants {
-		s.bar(s.grants, barGrant, o.Granted.At, o.Ended.At, ends[o.End], o.Client, o.Token)
+	for _, h := range s.holdings {
+		s.bar(s.grants, barGrant, h.from.At, h.ended.Ended.At, ends[h.ended.End], h.tenure.Client, h.tenure.Token)
 	}
 }
 
@@ -410,7 +410,7 @@ func (s *scene) foldWaits() {
 	for i := range s.h.Ops {
 		o := &s.h.Ops[i]
 		if w := &s.waits[o.ID]; w.refused > 2 {
-			s.fold(o.Client, w.first, w.last, w.refused-1, "more tries, refused")
+			s.fold(o.Client, w.first, w.last, w.refused-1, "more tries, "+w.word())
 		}
 	}
 }
@@ -532,6 +532,8 @@ func (s *scene) addDecisions() {
 func (s *scene) decision(o *checker.Op) (kind int, label string) {
 	value := strconv.FormatInt(o.Value, 10)
 	switch {
+	case s.own(o):
+		return markForeign, "OWN NEW LOCK"
 	case o.Victim != 0:
 		return markForeign, "NOT ITS LOCK"
 	case o.Decision == checker.Rejected:
@@ -565,7 +567,7 @@ func (s *scene) addEvents() {
 				kind, label = markStart, "starts again"
 			}
 		case sim.EventClock:
-			kind, label = markClock, e.Body.String()
+			kind, label = markClock, withSign(e.Body.String())
 		case sim.EventClosed:
 			if s.client(e.Proc) >= 0 {
 				kind, label = markClosed, "connection gone"
@@ -577,6 +579,15 @@ func (s *scene) addEvents() {
 			s.mark(e.Proc, e.At, kind, label, s.client(e.Proc))
 		}
 	}
+}
+
+// withSign gives a clock's step forward its sign: steps by +12s.
+func withSign(text string) string {
+	head, step, ok := strings.Cut(text, "steps by ")
+	if !ok {
+		return text
+	}
+	return head + "steps by " + signed(step)
 }
 
 // pack numbers the moments and writes the rows.

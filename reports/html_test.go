@@ -250,3 +250,14 @@ func TestPageWithoutScenario(t *testing.T) {
 		t.Errorf("Anchor = %s, want %s", got, want)
 	}
 }
+
+func TestPageGivesClockStepsTheirSign(t *testing.T) {
+	for text, want := range map[string]string{
+		"wall clock steps by 12s": "wall clock steps by +12s", "wall clock steps by -3s": "wall clock steps by -3s",
+		"clocks run 5 parts per billion fast": "clocks run 5 parts per billion fast",
+	} {
+		if got := withSign(text); got != want {
+			t.Errorf("%q became %q, not %q", text, got, want)
+		}
+	}
+}

@@ -127,7 +127,7 @@ func longest(edges []edge, end clock.Time, is func(wants, holds int) bool) time.
 	return best
 }
 
-// beliefs are the edges of how many clients believe to hold the lock.
+// beliefs are the edges of how many clients believe that they hold the lock.
 func beliefs(h *checker.History) (edges []edge) {
 	for i := range h.Ops {
 		if o := &h.Ops[i]; o.Kind == checker.Acquire && o.Outcome == checker.OK && o.Return.Known() {
@@ -143,7 +143,7 @@ func overlapMax(h *checker.History) time.Duration {
 }
 
 // unavailableMax is the longest time in which somebody wanted the lock and no
-// client believed to hold it: a grant that nobody knows of serves nobody.
+// client believed that it held it: a grant that nobody knows of serves nobody.
 func unavailableMax(res *scenarios.Result) time.Duration {
 	h := res.History
 	edges := beliefs(h)

@@ -80,7 +80,7 @@ const VERDICT = {
 };
 const LOCK = {
   kept: 'it kept its promise',
-  overlap: 'two believed at once',
+  overlap: 'more than one believed at once',
   broken: 'it broke its promise',
 };
 
@@ -188,7 +188,7 @@ function legend() {
       entry(icon('fault'), 'a fault strikes'), entry(icon('finding'), 'a finding'),
       entry(arrow('c0'), 'a request'), entry(arrow('c0 reply'), 'its answer'),
       entry(swatch('bar grant c0'), 'the lock service\u2019s grant'), entry(swatch('bar belief c0'), 'a client believes that it holds the lock'),
-      entry(swatch('bar stop'), 'paused or suspended'), entry(swatch('band'), 'more than one believe'),
+      entry(swatch('bar stop'), 'paused or suspended'), entry(swatch('band'), 'more than one at once'),
       entry(h('span', { class: 'token-key' }, '33'), 'a fencing token')),
     h('p', {}, h('kbd', {}, '\u2190'), h('kbd', {}, '\u2192'), ' step, ', h('kbd', {}, 'Home'), h('kbd', {}, 'End'), ' first and all, ',
       h('kbd', {}, 'space'), ' play, ', h('kbd', {}, 'f'), ' next finding, ', h('kbd', {}, '['), h('kbd', {}, ']'), ' details one by one, ',
@@ -284,16 +284,41 @@ function showGrid() {
 
 function showAnswers(story) {
   const [sign, words] = VERDICT[story.verdict] || ['hollow', ''];
+  const lockWords = story.lock === 'overlap' && lockless(story) ? 'there was none, and more than one was at work' : LOCK[story.lock] || '';
   const e = story.expected;
   const differs = e && e[3] !== 1;
   refill(ui.answers, 
     h('span', { class: 'answer verdict ' + story.verdict }, icon(sign), ' ', h('b', {}, story.verdict), h('span', { class: 'words' }, ' ' + words)),
-    h('span', { class: 'answer lock' }, 'lock: ', h('b', {}, story.lock), h('span', { class: 'words' }, ' ' + (LOCK[story.lock] || ''))),
+    h('span', { class: 'answer lock ' + story.lock }, 'lock: ', h('b', {}, story.lock), h('span', { class: 'words' }, ' ' + lockWords)),
     differs && h('span', { class: 'answer differs' }, 'expected ', h('b', {}, [text(e[0]), text(e[1])].filter(Boolean).join(', lock '))));
-  refill(ui.findings, ...story.findings.map((f, i) => h('button', {
-    type: 'button', class: 'finding', 'data-line': f.line, title: story.lines[f.line] ? story.lines[f.line].text : '', onclick: () => goto(f.line),
-  }, h('span', { class: 'number' }, i + 1), ' ', f.kind, ' ', h('span', { class: 'when' }, story.lines[f.line] ? seconds(story.times[story.lines[f.line].at]) + ' s' : ''))));
+  const kinds = new Map(); // kind: its findings, in the story's order
+  story.findings.forEach((f, i) => kinds.set(f.kind, [...(kinds.get(f.kind) || []), { ...f, number: i + 1 }]));
+  refill(ui.findings, ...[...kinds].map(([kind, list]) => findingButton(story, kind, list)));
   ui.findings.hidden = story.findings.length === 0;
+}
+
+// lockless says whether nobody ever believed that they held a lock, for there was none.
+const lockless = (story) => story.bars.some((b) => b.kind === BAR.belief && b.label.startsWith('at work'));
+
+// findingButton stands for the findings of a kind. A click goes to the first of
+// them, the next one to the second, and so on round.
+function findingButton(story, kind, list) {
+  const line = (f) => story.lines[f.line] || { text: '', at: 0 };
+  const many = list.length > 1, when = h('span', { class: 'when' });
+  const number = h('span', { class: 'number' });
+  const button = h('button', { type: 'button', class: 'finding', onclick: () => {
+    const now = list.findIndex((f) => f.line === view.step);
+    show((now + 1) % list.length);
+    goto(list[(now + 1) % list.length].line);
+  } }, number, ' ', kind, many && h('b', { class: 'count' }, ' \u00d7' + list.length), ' ', when);
+  const show = (i) => {
+    number.textContent = list[i].number;
+    when.textContent = seconds(story.times[line(list[i]).at]) + ' s';
+    button.setAttribute('data-line', list[i].line);
+    button.title = (many ? `${i + 1} of ${list.length}; click for the next. ` : '') + line(list[i]).text;
+  };
+  show(0);
+  return button;
 }
 
 // linked makes links of the addresses in a text. Following one is the reader's
@@ -373,7 +398,7 @@ const color = (client) => client >= 0 ? 'c' + client % PALETTE : 'c-none';
 
 // Labels keeps texts from covering each other: what comes first has the place.
 class Labels {
-  constructor(g, layer) { this.g = g; this.layer = layer; this.taken = []; }
+  constructor(g, layer) { this.g = g; this.layer = layer; this.taken = []; this.lines = []; }
 
   block(x, y, w, height) { this.taken.push([x, y, w, height]); }
 
@@ -382,13 +407,29 @@ class Labels {
     return this.taken.every(([a, b, c, d]) => x >= a + c || a >= x + w || y >= b + d || b >= y + height);
   }
 
+  // along notes a drawn line; labels that ask for it keep clear of lines.
+  along(points) { for (let i = 1; i < points.length; i++) this.lines.push([...points[i - 1], ...points[i]]); }
+
+  crossed(x, y, w, height) {
+    return this.lines.some(([x1, y1, x2, y2]) => { // does the line meet the box?
+      let from = 0, to = 1;
+      for (const [p, q] of [[x1 - x2, x1 - x], [x2 - x1, x + w - x1], [y1 - y2, y1 - y], [y2 - y1, y + height - y1]]) {
+        if (p === 0 && q < 0) return false;
+        if (p < 0) from = Math.max(from, q / p);
+        if (p > 0) to = Math.min(to, q / p);
+      }
+      return from <= to;
+    });
+  }
+
   // put places a text at the first candidate [x, y, anchor] where it fits; if it
   // must be seen, at the first one whatever is there.
   put(words, candidates, options = {}) {
     const size = options.size || this.g.font;
     const w = words.length * size * (options.bold ? 0.64 : 0.56) + 4, height = size * 1.15;
     const left = ([x, , at]) => at === 'end' ? x - w : at === 'middle' ? x - w / 2 : x;
-    let where = candidates.find((c) => this.free(left(c), c[1] - size, w, height, options.least));
+    const open = candidates.filter((c) => this.free(left(c), c[1] - size, w, height, options.least));
+    let where = options.clear && open.find((c) => !this.crossed(left(c), c[1] - size, w, height)) || open[0];
     if (!where && !options.must) return null;
     where = where || candidates[0];
     this.block(left(where), where[1] - size, w, height);
@@ -412,6 +453,8 @@ function draw() {
     'aria-label': `Space-time diagram of ${story.lanes.length} lanes; the story beside it says the same in words`,
   }, definitions(g), ...names.map((n) => layer[n]));
   const d = { story, g, layer, labels: new Labels(g, layer.labels), items: [], bands: [], barItems: new Map() };
+  d.routes = story.messages.map((m, i) => route(d, m, i));
+  d.routes.forEach((r) => d.labels.along(r.points));
   drawLanes(d);
   drawBands(d);
   drawBars(d);
@@ -502,9 +545,10 @@ function drawBands(d) {
     const xs = during(i, j).map((b) => g.x[b.lane]), left = Math.min(...xs) - 22, right = Math.max(...xs) + 22;
     const el = s('rect', { x: left, y: g.y[i], width: right - left, height: Math.max(2, g.y[j] - g.y[i]), class: 'band' });
     const [from, to] = [i, j];
-    const it = item(d, el, from, to, -1, () => ['Two believe at once that they hold the lock', `from ${seconds(story.times[from])} s to ${seconds(story.times[to])} s, ${length(story.times[to] - story.times[from])}`]);
+    const most = Math.max(...story.times.slice(i, j).map((_, k) => count(i + k)));
+    const it = item(d, el, from, to, -1, () => [lockless(story) ? `${most} at work at once, without a lock` : `${most} believe at once that they hold the lock`, `from ${seconds(story.times[from])} s to ${seconds(story.times[to])} s, ${length(story.times[to] - story.times[from])}`]);
     layer.bands.append(el);
-    d.bands.push({ it, left, right, y1: g.y[i], y2: g.y[j] });
+    d.bands.push({ it, most, left, right, y1: g.y[i], y2: g.y[j] });
     i = j;
   }
 }
@@ -514,7 +558,9 @@ function drawBandLabels(d) {
     const x = (b.left + b.right) / 2, places = [];
     for (let y = b.y1 + d.g.font + 6; y < b.y2 - 4; y += 11) places.push([x, y, 'middle']);
     const put = (words) => words.length * d.g.font * 0.56 < b.right - b.left - 50 && d.labels.put(words, places, { cls: 'warn', size: d.g.font - 0.5, of: b.it });
-    if (places.length) put('both believe that they hold the lock') || put('both believe');
+    if (!places.length) continue;
+    if (lockless(d.story)) put(`${b.most} at work at once`) || put(`${b.most} at once`);
+    else put(`${b.most} believe that they hold the lock`) || put(`${b.most} believe at once`) || put(`${b.most} at once`);
   }
 }
 
@@ -603,15 +649,15 @@ function drawMarks(d) {
     const it = item(d, el, m.at, m.at, m.lane, () => markDetails(story, m));
     layer.marks.append(el);
     d.labels.block(x - 9, y - 8, 18, 16);
-    let words = m.label, options = { cls: name, size: g.font, of: it };
+    let words = m.label, options = { cls: name, size: g.font, of: it, clear: true };
     if (m.kind === MARK.stale) words = 'STALE ' + m.label;
     if (m.kind === MARK.write) words = g.narrow ? m.label : 'wrote ' + m.label;
     if (m.kind === MARK.fault && stopsAt(m)) words = ''; // its bar says it
     if (m.kind === MARK.fault && g.narrow) words = words.replace(/ \(fault.*/, '');
     if (loud[m.kind]) options = { ...options, cls: name + ' loud', bold: true, must: true, size: g.font + (g.narrow ? 0 : 1) };
     if (!words) return;
-    const places = aside ? [[x - 10, y + 4, 'end'], [x + 40, y + 4], [x - 10, y - 9, 'end'], [x + 40, y - 9], [x + 40, y + 17]]
-      : [[x + 14, y + 4], [x + 14, y - 9], [x + 14, y + 17], [x - 14, y + 4, 'end']];
+    const places = aside ? [[x - 10, y + 4, 'end'], [x + 40, y + 4], [x - 10, y - 9, 'end'], [x + 40, y - 9], [x - 10, y + 17, 'end'], [x + 40, y + 17]]
+      : [[x + 14, y + 4], [x + 14, y - 9], [x + 14, y + 17], [x - 14, y + 4, 'end'], [x + 14, y - 22], [x + 14, y + 30]];
     const there = m.lane < 0 ? [[x + 10, y + 4]] : places;
     d.labels.put(words, there, options) || (m.kind === MARK.clock && d.labels.put('clock', there, options));
   });
@@ -637,8 +683,8 @@ function route(d, m, index) {
 
 function drawMessages(d) {
   const { g, story, layer } = d;
-  d.routes = story.messages.map((m, i) => {
-    const r = route(d, m, i), p = r.points, end = p[p.length - 1], before = p[p.length - 2];
+  story.messages.forEach((m, i) => {
+    const r = d.routes[i], p = r.points, end = p[p.length - 1], before = p[p.length - 2];
     const cls = `${color(m.client)}${m.flags & FLAG.reply ? ' reply' : ''}${m.flags & FLAG.refused ? ' no' : ''}${r.late ? ' late' : ''}`;
     const path = 'M' + p.map((q) => q.join(' ')).join('L');
     const el = s('g', { class: 'arrow ' + cls }, s('path', { d: path, class: 'hit-line' }), s('path', { d: path, class: 'message ' + cls }));
@@ -646,7 +692,6 @@ function drawMessages(d) {
     else if (!r.endless) el.append(head(before, end, cls));
     r.item = item(d, el, m.sent, m.ended < 0 ? Infinity : m.ended, m.to, () => messageDetails(story, m));
     layer.messages.append(el);
-    return r;
   });
 }
 
@@ -715,10 +760,10 @@ function drawFolds(d) {
     const it = item(d, el, f.from, f.to, f.lane, () => [`${f.count} ${f.label}`, `${seconds(story.times[f.from])} s to ${seconds(story.times[f.to])} s; folded into one line`]);
     layer.folds.append(el);
     const places = [], middle = (y1 + y2) / 2;
-    for (const dy of [0, -16, 16, -32, 32, -48, 48]) places.push([x + 9, middle + dy + 4], [x - 9, middle + dy + 4, 'end']);
+    for (const dy of [0, -12, 12, -24, 24, -36, 36, -48, 48, -60, 60]) places.push([x + 9, middle + dy + 4], [x - 9, middle + dy + 4, 'end']);
     const long = `${f.count} ${f.label}`;
-    (g.spacing > 150 && d.labels.put(long, places, { cls: 'fold-label', size: g.font - 1, of: it })) ||
-      d.labels.put('\u00d7' + f.count, places, { cls: 'fold-label', size: g.font - 0.5, must: true, of: it });
+    (g.spacing > 150 && d.labels.put(long, places, { cls: 'fold-label', size: g.font - 1, of: it, clear: true })) ||
+      d.labels.put('\u00d7' + f.count, places, { cls: 'fold-label', size: g.font - 0.5, must: true, of: it, clear: true });
   });
 }
 
@@ -766,13 +811,15 @@ function drawAxis(d) {
   story.findings.forEach((f, i) => { const at = story.lines[f.line] && story.lines[f.line].at; if (at != null) flags.set(at, [...(flags.get(at) || []), i + 1]); });
   const x = g.gutter - 10;
   layer.axis.append(s('path', { d: `M${x} ${g.top}V${g.bottom}`, class: 'axis' }));
-  const used = [];
+  const used = [], written = new Set(); // two moments of one millisecond read the same
   const rank = (at) => flags.has(at) ? 0 : story.lines.some((l) => l.at === at && l.mark !== 'plain') ? 1 : told.has(at) ? 2 : 3;
   [...story.times.keys()].sort((a, b) => rank(a) - rank(b) || a - b).forEach((at) => {
     const y = g.y[at];
     layer.axis.append(s('path', { d: `M${x - 3} ${y}h6`, class: 'axis' }));
     if (used.some((u) => Math.abs(u - y) < g.font + 1)) return;
+    if (written.has(seconds(story.times[at]))) return;
     used.push(y);
+    written.add(seconds(story.times[at]));
     d.labels.put(seconds(story.times[at]), [[x - 5, y + 4, 'end']], { least: 1, cls: 'time' + (told.has(at) ? ' told' : ''), size: g.font - (g.narrow ? 1 : 0.5), must: rank(at) < 2 });
   });
   flags.forEach((numbers, at) => {

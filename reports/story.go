@@ -63,6 +63,11 @@ func tellStory(t *tape) []Line {
 	for i := range s.h.Ops {
 		s.tellOp(&s.h.Ops[i])
 	}
+	for i := range s.h.Ops { // after what they learn it from
+		if o := &s.h.Ops[i]; o.Kind == checker.Acquire {
+			s.tellLoss(o)
+		}
+	}
 	s.tellFindings()
 	slices.SortStableFunc(s.lines, func(a, b Line) int {
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.where, b.where))
@@ -123,9 +128,11 @@ func (s *teller) tellOp(o *checker.Op) {
 		s.tellWait(o)
 		s.tellAcquire(o)
 		s.tellEndOfGrant(o)
-		s.tellLoss(o)
 	case checker.Renew:
 		s.tellRenew(o)
+		if o.Recreated {
+			s.tellEndOfGrant(o)
+		}
 	case checker.Release:
 		s.tellRelease(o)
 	default:
@@ -133,33 +140,66 @@ func (s *teller) tellOp(o *checker.Op) {
 	}
 }
 
-// byMessage finds where in the trace a message of an operation arrived.
+// byMessage finds where in the trace a message of an operation arrived, or
+// else was sent.
 func (s *teller) byMessage(o *checker.Op, at clock.Time) int {
-	return s.at(at, func(e *sim.Event) bool {
-		return e.Kind == sim.EventArrive && int32(e.A) == o.ID || e.Kind == sim.EventSend && int32(e.A) == o.ID
-	})
+	of := func(kind sim.EventKind) func(*sim.Event) bool {
+		return func(e *sim.Event) bool { return e.Kind == kind && int32(e.A) == o.ID }
+	}
+	if i := s.at(at, of(sim.EventArrive)); i >= 0 && of(sim.EventArrive)(&s.events[i]) {
+		return i
+	}
+	return s.at(at, of(sim.EventSend))
 }
 
-// tellWait sums up the tries that were refused.
+// tellWait sums up the tries that failed.
 func (s *teller) tellWait(o *checker.Op) {
 	w := &s.waits[o.ID]
 	if w.refused == 0 {
 		return
 	}
-	text := fmt.Sprintf("%s asks for the lock and is refused", s.clientName(o.Client))
-	if h := s.holder(w.first); h != nil {
-		text += ": " + s.holds(h, o)
+	text := s.clientName(o.Client) + " asks for the lock and gets no answer"
+	if w.silent < w.refused {
+		text = s.clientName(o.Client) + " asks for the lock and is refused"
+		if h := s.holder(w.answered); h != nil {
+			text += ": " + s.holds(h, o)
+		}
 	}
 	if w.refused > 1 {
-		text = fmt.Sprintf("%s; it asks %s in all until %s, always in vain", text, times(w.refused), seconds(w.last))
+		text = fmt.Sprintf("%s. %d tries until %s, %s", text, w.refused, seconds(w.last), w.fates())
 	}
 	s.add(Line{At: w.first, Text: text, where: w.firstSeen, client: o.Client})
+}
+
+// fates says what became of several tries.
+func (w *wait) fates() string {
+	switch w.silent {
+	case 0:
+		return "all refused"
+	case w.refused:
+		return "none answered"
+	}
+	return fmt.Sprintf("%d of them not answered", w.silent)
+}
+
+// word says it in one word.
+func (w *wait) word() string {
+	switch w.silent {
+	case 0:
+		return "refused"
+	case w.refused:
+		return "unanswered"
+	}
+	return "in vain"
 }
 
 // holds names the holder of the lock for somebody who wants it.
 func (s *teller) holds(h, wants *checker.Op) string {
 	if h.Client != wants.Client {
 		return s.clientName(h.Client) + " has it"
+	}
+	if h.Outcome == checker.OK {
+		return "its own lock from before is still there"
 	}
 	return "its own earlier request has it"
 }
@@ -172,7 +212,7 @@ func (s *teller) tellAcquire(o *checker.Op) {
 	if s.h.KnowsGrants && o.Granted.Known() && (!learned || o.Return.At > o.Granted.At.Add(slow)) {
 		text := fmt.Sprintf("%s grants %s the lock", s.service(), name)
 		if !learned {
-			text += ", which never learns of it"
+			text += fmt.Sprintf(", and %s never learns of it", name)
 		}
 		mark := MarkUnknown
 		if learned {
@@ -221,21 +261,24 @@ func (s *teller) promise(o *checker.Op) string {
 // tellEndOfGrant tells how the lock service came to see a tenure as over. A
 // plain release is told with the release.
 func (s *teller) tellEndOfGrant(o *checker.Op) {
-	if !o.Ended.Known() || !s.h.KnowsGrants || o.End == checker.EndReleased {
+	if !o.Ended.Known() || !s.h.KnowsGrants || o.End == checker.EndReleased || s.removed(o) {
 		return
 	}
 	name, service := s.clientName(o.Client), s.service()
-	text := ""
+	lock, text := "the lock of "+name, ""
+	if o.Recreated {
+		lock += ", created anew,"
+	}
 	switch o.End {
 	case checker.EndExpired:
-		text = fmt.Sprintf("the lock of %s expires at %s", name, service)
+		text = fmt.Sprintf("%s expires at %s", lock, service)
 	case checker.EndTaken:
-		text = fmt.Sprintf("the lock of %s is taken away at %s", name, service)
+		text = fmt.Sprintf("%s is taken away at %s", lock, service)
 	default:
-		text = fmt.Sprintf("%s no longer has the lock of %s", service, name)
+		text = fmt.Sprintf("%s no longer has %s", service, strings.TrimSuffix(lock, ","))
 	}
 	at := o.Ended.At
-	if b := s.believes(o.Client, at); b == o {
+	if b := s.believes(o.Client, at); b != nil && b.ID == o.Tenure {
 		text += fmt.Sprintf("; %s still believes that it holds it", name)
 	}
 	where := s.at(at, func(e *sim.Event) bool {
@@ -249,8 +292,23 @@ func (s *teller) tellLoss(o *checker.Op) {
 	if o.Loss != checker.LossLearned || s.lockless() {
 		return
 	}
-	text := s.clientName(o.Client) + " learns that it no longer holds the lock"
-	s.add(Line{At: o.BelievesUntil.At, Text: text, where: s.byMessage(o, o.BelievesUntil.At), client: o.Client})
+	name := s.clientName(o.Client)
+	text := name + " learns that it no longer holds the lock"
+	if s.givesUp(o) {
+		text = fmt.Sprintf("%s gives its section up, although %s still has the lock as its own", name, s.service())
+	}
+	s.add(Line{At: o.BelievesUntil.At, Text: text, where: s.at(o.BelievesUntil.At, anyEvent), client: o.Client})
+}
+
+// removed reports whether somebody else's release ended a tenure, which then
+// tells so.
+func (s *teller) removed(o *checker.Op) bool {
+	for i := range s.h.Ops {
+		if r := &s.h.Ops[i]; r.Kind == checker.Release && r.Victim == o.Tenure && r.Effect.At == o.Ended.At {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *teller) tellRenew(o *checker.Op) {
@@ -260,6 +318,12 @@ func (s *teller) tellRenew(o *checker.Op) {
 	case o.Victim != 0:
 		l.At, l.Mark, l.key = o.Effect.At, MarkStale, ""
 		l.Text = fmt.Sprintf("%s's renewal reaches a lock that is not its own: it is %s's", name, s.victim(o))
+		if s.own(o) {
+			l.Text = fmt.Sprintf("%s's late renewal reaches its own newer lock", name)
+		}
+	case o.Recreated:
+		l.At, l.Mark, l.key = o.Effect.At, MarkStale, ""
+		l.Text = fmt.Sprintf("%s's renewal finds no lock and creates it anew: %s has %s as its holder again", name, s.service(), name)
 	case o.Outcome == checker.OK:
 		l.Text = name + " renews its lease"
 	case o.Outcome == checker.Refused:
@@ -290,13 +354,19 @@ func (s *teller) tellRelease(o *checker.Op) {
 	case o.Victim != 0:
 		l.At, l.Mark = o.Effect.At, MarkStale
 		l.Text = fmt.Sprintf("%s's release removes a lock that is not its own: it was %s's", name, s.victim(o))
+		if s.own(o) {
+			l.Text = fmt.Sprintf("%s's late release removes its own newer lock", name)
+		}
+		if v := s.op(o.Victim); v != nil && v.Ended.At == o.Effect.At && s.believes(v.Client, o.Effect.At) == v {
+			l.Text += fmt.Sprintf("; %s still believes that it holds it", s.clientName(v.Client))
+		}
 	case o.Outcome == checker.Refused:
 		l.Text += ", but it was no longer its own"
 	case o.Outcome == checker.Unknown && o.Effect.Known() && o.Effect.At > o.Invoke.At.Add(s.res.Params.CallTimeout):
 		l.Text += fmt.Sprintf("; the request arrives only at %s", seconds(o.Effect.At))
 		l.Mark = MarkUnknown
 	case o.Outcome == checker.Unknown:
-		l.Text += " and never hears whether it did"
+		l.Text += " and never gets an answer"
 		l.Mark = MarkUnknown
 	}
 	l.where = s.byMessage(o, l.At)
@@ -326,6 +396,10 @@ func (s *teller) tellData(o *checker.Op) {
 	}
 	l := Line{At: o.Effect.At, client: o.Client, where: s.byMessage(o, o.Effect.At)}
 	l.Text, l.Mark = s.decided(o, did)
+	if o.Kind == checker.Read && o.Decision == checker.Accepted && !o.Return.Known() {
+		l.Mark = MarkUnknown
+		l.Text = fmt.Sprintf("%s answers %s's %s with %d, and %s never learns it", s.server(o), name, strings.TrimPrefix(s.doing(o), "its "), o.Seen, name)
+	}
 	if o.Applied > 1 {
 		l.Text += fmt.Sprintf("; it is delivered %s", times(int(o.Applied)))
 	}
@@ -355,7 +429,11 @@ func (s *teller) whySince(o *checker.Op) string {
 		return ""
 	}
 	text := fmt.Sprintf("; its lock ended at %s", seconds(a.Ended.At))
-	if h := s.holder(o.Effect.At); h != nil && h.ID != a.ID {
+	switch h := s.holder(o.Effect.At); {
+	case h == nil:
+	case h.ID == a.ID:
+		text += ", and its renewal has created it anew"
+	default:
 		text += ", and " + s.clientName(h.Client) + " has it now"
 	}
 	return text
@@ -457,7 +535,11 @@ func elide(lines []Line, concerned []bool, max int) []Line {
 		for i+1 < len(lines) && !keep[i+1] {
 			i++
 		}
-		text := fmt.Sprintf("... %d more, until %s", i-from+1, seconds(lines[i].At))
+		more := fmt.Sprintf("%d more lines", i-from+1)
+		if i == from {
+			more = "1 more line"
+		}
+		text := fmt.Sprintf("... %s, until %s", more, seconds(lines[i].At))
 		out = append(out, Line{At: lines[from].At, Mark: MarkElided, Text: text, client: nobody})
 	}
 	return out

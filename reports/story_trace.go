@@ -86,7 +86,11 @@ func (s *teller) tellFault(i int, e *sim.Event) {
 	text := s.strikes(f)
 	if c := s.client(e.Proc); c >= 0 && (f.Kind == sim.Pause || f.Kind == sim.Freeze) {
 		if b := s.believes(c, e.At); b != nil && !s.lockless() {
-			text += fmt.Sprintf(", and believes that it holds the lock%s", token(b.Token, " (token %d)"))
+			who := ", and" // the machine believes nothing
+			if f.Kind == sim.Freeze {
+				who = "; " + s.clientName(c)
+			}
+			text += fmt.Sprintf("%s believes that it holds the lock%s", who, token(b.Token, " (token %d)"))
 		}
 	}
 	s.addFault(i, e, text, e.A)
@@ -172,11 +176,11 @@ func (s *teller) tellMessage(i int, e *sim.Event) {
 }
 
 func (s *teller) timedOut(m *message) string {
-	who, what := s.proc(m.from), s.proc(m.to)
+	who, whom := s.proc(m.from), s.proc(m.to)
 	if o := s.op(m.op); o != nil {
-		what = s.doing(o) + " to " + what
+		return fmt.Sprintf("%s gives up waiting for %s's answer to %s: outcome unknown", who, whom, s.doing(o))
 	}
-	return fmt.Sprintf("%s waits no longer for an answer to %s: outcome unknown", who, what)
+	return fmt.Sprintf("%s gives up waiting for an answer of %s: outcome unknown", who, whom)
 }
 
 // late says that a message took much longer than the network's latency, where

@@ -18,7 +18,8 @@ func Run(w io.Writer, res *scenarios.Result, style Style) error {
 		return err
 	}
 	t := newTape(res)
-	if err := WriteStory(w, tellStory(t), style); err != nil {
+	story := tellStory(t)
+	if err := WriteStory(w, story, style); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
@@ -30,7 +31,18 @@ func Run(w io.Writer, res *scenarios.Result, style Style) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	return Summary(w, res, style)
+	return summary(w, res, style, tellsAll(story, res))
+}
+
+// tellsAll reports whether a story has a line for every finding.
+func tellsAll(story []Line, res *scenarios.Result) bool {
+	told := 0
+	for i := range story {
+		if story[i].Mark == MarkFinding {
+			told++
+		}
+	}
+	return told == len(res.Report.Findings)
 }
 
 func title(res *scenarios.Result) string {
@@ -45,11 +57,35 @@ func title(res *scenarios.Result) string {
 	}
 }
 
+// TableTitle is the line above a table of runs of one scenario with one seed:
+// what was run, and with which parameters if not its own.
+func TableTitle(res *scenarios.Result) string {
+	t := fmt.Sprintf("seed %d", res.Seed)
+	if s := res.Scenario; s != nil {
+		for _, c := range res.Params.Differing(&s.Params) {
+			t += fmt.Sprintf(", %s=%s", c.Name, c.Value)
+		}
+		if t = s.Name + ", " + t; s.Title != "" {
+			t = s.Name + ": " + s.Title + strings.TrimPrefix(t, s.Name)
+		}
+	}
+	return t
+}
+
 // Summary prints what a run showed: findings, both answers with their reasons,
 // what was expected, witnesses, idle faults, measures, and how to repeat it.
 func Summary(w io.Writer, res *scenarios.Result, style Style) error {
+	return summary(w, res, style, false)
+}
+
+// summary is Summary; findings that were told already are only named.
+func summary(w io.Writer, res *scenarios.Result, style Style, told bool) error {
 	b := &block{style: style}
-	b.findings(res)
+	if kinds := RowOf(res).Findings; told && kinds != "" {
+		b.item("findings", MarkFinding, kinds+" (told above)")
+	} else {
+		b.findings(res)
+	}
 	b.answers(res)
 	b.ending(res)
 	b.expectation(res)
@@ -146,7 +182,7 @@ func reasonForVerdict(res *scenarios.Result) string {
 	case checker.VerdictVacuous:
 		for _, w := range res.Witnesses {
 			if !w.Occurred {
-				return "no harm was done, but what the scenario is about did not happen: " + w.Text
+				return "no harm was done, but what the scenario is about did not happen: \"" + w.Text + "\""
 			}
 		}
 	}
@@ -202,7 +238,7 @@ func endingText(res *scenarios.Result) string {
 func (b *block) expectation(res *scenarios.Result) {
 	e := res.Expectation()
 	if e == nil {
-		b.item("expected", MarkNone, "no expectation")
+		b.item("expected", MarkNone, nothingExpected(res))
 		return
 	}
 	lock := "any"
@@ -213,11 +249,22 @@ func (b *block) expectation(res *scenarios.Result) {
 	if e.Met(res.Verdict.String(), res.Report.Lock.String()) {
 		b.item("expected", MarkNone, "yes: "+want)
 	} else {
-		b.item("expected", MarkFinding, "NO: expected was "+want)
+		b.item("expected", MarkFinding, fmt.Sprintf("NO: %s was expected", want))
 	}
 	if e.Why != "" {
 		b.item("why", MarkNone, e.Why)
 	}
+}
+
+// nothingExpected says why nothing is expected of a run.
+func nothingExpected(res *scenarios.Result) string {
+	switch s := res.Scenario; {
+	case s == nil || len(s.Expect) == 0:
+		return "nothing: there are no expectations"
+	case res.Params != s.Params:
+		return "nothing: the parameters are not the scenario's"
+	}
+	return "nothing: no row speaks of this pair"
 }
 
 func (b *block) metrics(list []Metric) {

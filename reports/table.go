@@ -13,7 +13,7 @@ import (
 type Row struct {
 	Design, Resource string
 	Verdict, Lock    string
-	Expected         string // "as expected", "expected two-writers, broken", or "" where nothing was
+	Expected         string // "yes", "NO: two-writers, lock broken", or "" where nothing was; then faults that never struck
 	Differs          bool
 	Findings         string
 }
@@ -22,13 +22,19 @@ type Row struct {
 func RowOf(res *scenarios.Result) Row {
 	r := Row{Design: res.Design.Name, Resource: res.Resource.Name, Verdict: res.Verdict.String(), Lock: res.Report.Lock.String()}
 	if e := res.Expectation(); e != nil {
-		r.Expected = "as expected"
+		r.Expected = "yes"
 		if r.Differs = !res.AsExpected(); r.Differs {
-			r.Expected = "expected " + e.Verdict
+			r.Expected = "NO: " + e.Verdict
 			if e.Lock != "" {
 				r.Expected += ", lock " + e.Lock
 			}
 		}
+	}
+	for _, f := range idleFaults(res) {
+		if r.Expected != "" {
+			r.Expected += "; "
+		}
+		r.Expected += fmt.Sprintf("fault %d %s", f.Fault, f.What)
 	}
 	counts := map[string]int{}
 	var order []string
@@ -49,7 +55,7 @@ func RowOf(res *scenarios.Result) Row {
 
 // Table writes runs as a table of answers.
 func Table(w io.Writer, rows []Row, style Style) error {
-	head := []string{"design", "resource", "verdict", "lock", "", "findings"}
+	head := []string{"design", "resource", "verdict", "lock", "expected", "findings"}
 	lines := [][]string{head}
 	for _, r := range rows {
 		lines = append(lines, []string{r.Design, r.Resource, r.Verdict, r.Lock, r.Expected, r.Findings})

@@ -26,7 +26,7 @@ type tape struct {
 	waits    []wait          // by operation: what a polling acquire went through
 	askedOf  []sim.ProcID    // by operation: the one server that it was sent to
 	tenures  [][]*checker.Op // by client, in order of invocation
-	grants   []*checker.Op   // in order of grant
+	holdings []holding       // whose the lock was at the service, in order
 }
 
 // message is what became of one message.
@@ -46,6 +46,13 @@ type message struct {
 	arrivals        int
 }
 
+// holding is a stretch in which the lock service had the lock as a tenure's.
+type holding struct {
+	tenure *checker.Op
+	from   checker.Instant
+	ended  *checker.Op // whose Ended and End tell its end: the tenure, or the renewal that took the lock anew
+}
+
 // span is a stretch of a run, the end not included, in true time and in
 // positions of the trace.
 type span struct {
@@ -55,7 +62,9 @@ type span struct {
 
 // wait is what a polling acquire went through.
 type wait struct {
-	refused   int        // tries that were answered with no
+	refused   int        // tries that failed
+	silent    int        // of those, tries whose call failed: nobody said no
+	answered  clock.Time // when the first try was over that was answered with no
 	first     clock.Time // when the first of them was over
 	last      clock.Time // when the last of them was over
 	before    clock.Time // when the one before the last was over
@@ -84,18 +93,20 @@ func (t *tape) collectTenures() {
 	t.tenures = make([][]*checker.Op, len(t.h.Clients))
 	for i := range t.h.Ops {
 		o := &t.h.Ops[i]
-		if o.Kind != checker.Acquire {
+		switch {
+		case o.Kind == checker.Renew && o.Recreated && t.op(o.Tenure) != nil:
+			t.holdings = append(t.holdings, holding{t.op(o.Tenure), o.Effect, o})
+		case o.Kind != checker.Acquire:
 			continue
+		case t.h.KnowsGrants && o.Granted.Known():
+			t.holdings = append(t.holdings, holding{o, o.Granted, o})
 		}
-		if o.Outcome == checker.OK {
+		if o.Kind == checker.Acquire && o.Outcome == checker.OK {
 			t.tenures[o.Client] = append(t.tenures[o.Client], o)
 		}
-		if t.h.KnowsGrants && o.Granted.Known() {
-			t.grants = append(t.grants, o)
-		}
 	}
-	slices.SortStableFunc(t.grants, func(a, b *checker.Op) int {
-		return cmp.Or(cmp.Compare(a.Granted.At, b.Granted.At), cmp.Compare(a.Granted.Step, b.Granted.Step))
+	slices.SortStableFunc(t.holdings, func(a, b holding) int {
+		return cmp.Or(cmp.Compare(a.from.At, b.from.At), cmp.Compare(a.from.Step, b.from.Step))
 	})
 }
 
@@ -227,8 +238,9 @@ func inSpans(spans []span, where int) bool {
 // anyEvent is true of every event.
 func anyEvent(*sim.Event) bool { return true }
 
-// collectWaits counts the refused tries of every acquire: after each, the client
-// draws the jitter of its next delay.
+// collectWaits counts the failed tries of every acquire: after each, the client
+// draws the jitter of its next delay. Of a try that asks several servers, the
+// call that failed last does not decide.
 func (t *tape) collectWaits() {
 	t.waits = make([]wait, len(t.h.Ops)+1)
 	current := make([]int32, len(t.h.Clients))     // the latest acquire of each client
@@ -253,11 +265,18 @@ func (t *tape) collectWaits() {
 			w.first, w.firstSeen = e.At, i
 		}
 		w.before, w.last, w.failed = w.last, e.At, failed[c] == e.At
+		switch {
+		case w.failed && t.askedOf[current[c]] != askedSeveral:
+			w.silent++
+		case w.refused == w.silent+1:
+			w.answered = e.At
+		}
 	}
 	for i := range t.h.Ops {
 		o, w := &t.h.Ops[i], &t.waits[i+1]
 		if o.Outcome == checker.Unknown && w.refused > 0 && (w.failed || t.askedAnew(i)) {
 			w.refused, w.last = w.refused-1, w.before // its last try was not refused: nobody knows
+			w.silent = min(max(w.silent-1, 0), w.refused)
 		}
 	}
 }
@@ -314,12 +333,33 @@ func (t *tape) service() string {
 	return cmp.Or(name, "the lock service")
 }
 
+// server names whom an operation was sent to.
+func (t *tape) server(o *checker.Op) string {
+	if p := t.askedOf[o.ID]; p >= 0 {
+		return t.proc(p)
+	}
+	return "the resource"
+}
+
+// own reports whether the lock that an operation touched is its client's own,
+// of a later tenure.
+func (t *tape) own(o *checker.Op) bool {
+	v := t.op(o.Victim)
+	return v != nil && v.Client == o.Client
+}
+
+// givesUp reports whether a client that ceases to believe does so although the
+// lock service still has the lock as its own.
+func (t *tape) givesUp(tenure *checker.Op) bool {
+	return t.h.KnowsGrants && tenure.Granted.Before(tenure.BelievesUntil) && tenure.BelievesUntil.Before(tenure.Ended)
+}
+
 // lockless reports whether the design hands out no lock at all.
 func (t *tape) lockless() bool {
 	return !t.h.KnowsGrants && t.h.Promise == checker.NoPromise
 }
 
-// believes returns the tenure under which a client believes to hold the lock,
+// believes returns the tenure under which a client believes that it holds the lock,
 // nil if it does not.
 func (t *tape) believes(client int32, at clock.Time) *checker.Op {
 	for _, o := range t.tenures[client] {
@@ -333,14 +373,14 @@ func (t *tape) believes(client int32, at clock.Time) *checker.Op {
 // holder returns the tenure that the lock service has as the current one, nil
 // if the lock is free.
 func (t *tape) holder(at clock.Time) *checker.Op {
-	n, _ := slices.BinarySearchFunc(t.grants, at, func(o *checker.Op, at clock.Time) int {
-		if o.Granted.At <= at {
+	n, _ := slices.BinarySearchFunc(t.holdings, at, func(h holding, at clock.Time) int {
+		if h.from.At <= at {
 			return -1
 		}
 		return 1
 	})
-	if n > 0 && at < t.grants[n-1].Ended.At {
-		return t.grants[n-1]
+	if n > 0 && at < t.holdings[n-1].ended.Ended.At {
+		return t.holdings[n-1].tenure
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ func TestElide(t *testing.T) {
 	for _, l := range out {
 		texts = append(texts, l.Text)
 	}
-	require.Equal(t, []string{"routine", "... 9 more, until 9.000s", "routine", "... 4 more, until 14.000s", "routine",
-		"... 4 more, until 19.000s"}, texts)
+	require.Equal(t, []string{"routine", "... 9 more lines, until 9.000s", "routine", "... 4 more lines, until 14.000s", "routine",
+		"... 4 more lines, until 19.000s"}, texts)
 	require.Equal(t, MarkFinding, out[2].Mark)
 	require.Len(t, elide(lines, nil, 20), 20)
 }

@@ -109,16 +109,35 @@ func (t *tape) trigger(f *sim.Fault) string {
 	case !f.Trigger.After.IsZero():
 		return place("after", f.Trigger.After)
 	case f.Trigger.When.Kind != sim.MilestoneNone:
-		return " at " + f.Trigger.When.String()
+		return " " + moment(f.Trigger.When, victim)
 	}
 	return ""
+}
+
+// moment says when a milestone strikes somebody whose own it may be.
+func moment(m sim.Milestone, victim string) string {
+	whose, whom := m.Who+"'s", m.Who
+	if m.Who == victim {
+		whose, whom = "its own", "it"
+	}
+	if m.N == 1 {
+		switch m.Kind {
+		case sim.Granted:
+			return "as soon as the lock is granted to " + whom
+		case sim.Expired:
+			return "as soon as " + strings.Replace(whose, "its own", "its", 1) + " lock expires"
+		case sim.Released:
+			return "as soon as " + strings.Replace(whose, "its own", "its", 1) + " lock is released"
+		}
+	}
+	return "at " + whose + strings.TrimPrefix(m.String(), m.Who+"'s")
 }
 
 // until says how long a fault lasts, as an addition.
 func (t *tape) until(f *sim.Fault) string {
 	switch {
 	case f.Until.Kind != sim.MilestoneNone:
-		return " until " + f.Until.String()
+		return " until " + strings.TrimPrefix(strings.TrimPrefix(moment(f.Until, ""), "as soon as "), "at ")
 	case !f.For.IsZero():
 		return " for " + t.span(f.For)
 	}
@@ -158,7 +177,7 @@ func (t *tape) strikes(f *sim.Fault) string {
 	case sim.Stall:
 		return "the task " + on + " is stalled" + t.trigger(f)
 	case sim.Freeze:
-		return "the machine of " + on + " is suspended" + t.trigger(f)
+		return on + "'s machine is suspended" + t.trigger(f)
 	case sim.Crash:
 		return on + " is to crash" + t.trigger(f)
 	case sim.ClockStep:

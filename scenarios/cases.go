@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"errors"
+	"fmt"
 
 	"locklab/models"
 )
@@ -12,21 +13,50 @@ import (
 // cannot use, and one without the server that the plan names. If nothing is
 // left, the error is the first reason.
 func ChooseCases(s *Scenario, designs, resources []string) ([]Case, error) {
+	cases, _, err := ChoosePairs(s, designs, resources)
+	return cases, err
+}
+
+// ChoosePairs is ChooseCases that also tells what it left out.
+func ChoosePairs(s *Scenario, designs, resources []string) ([]Case, LeftOut, error) {
 	ds, err := PickDesigns(orElse(designs, s.Designs))
 	if err != nil {
-		return nil, err
+		return nil, LeftOut{}, err
 	}
 	rs, err := PickResources(orElse(resources, s.Resources))
 	if err != nil {
-		return nil, err
+		return nil, LeftOut{}, err
 	}
-	return Cases(s, ds, rs)
+	return pairs(s, ds, rs)
+}
+
+// LeftOut says which pairs of a design and a resource cannot be run.
+type LeftOut struct {
+	Pairs            int
+	Design, Resource string // the first of them
+	Why              error  // of the first; nil for none
+}
+
+// String says it in one line, "" for none.
+func (l LeftOut) String() string {
+	switch l.Pairs {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("left out: %s on %s: %v", l.Design, l.Resource, l.Why)
+	}
+	return fmt.Sprintf("left out: %d pairs, such as %s on %s: %v", l.Pairs, l.Design, l.Resource, l.Why)
 }
 
 // Cases is ChooseCases for designs and resources at hand.
 func Cases(s *Scenario, designs []*models.Design, resources []*models.ResourceKind) ([]Case, error) {
+	cases, _, err := pairs(s, designs, resources)
+	return cases, err
+}
+
+func pairs(s *Scenario, designs []*models.Design, resources []*models.ResourceKind) ([]Case, LeftOut, error) {
 	var out []Case
-	var first error
+	var left LeftOut
 	for _, d := range designs {
 		for _, r := range resources {
 			c := Case{Scenario: s, Design: d, Resource: r, Params: s.Params, Plan: s.Plan}
@@ -36,18 +66,30 @@ func Cases(s *Scenario, designs []*models.Design, resources []*models.ResourceKi
 				out = append(out, c)
 				continue
 			}
-			if first == nil {
-				first = s.Locate(err)
+			if left.Pairs++; left.Pairs == 1 {
+				left.Design, left.Resource, left.Why = d.Name, r.Name, s.Locate(err)
 			}
 		}
 	}
 	switch {
 	case len(out) > 0:
-		return out, nil
-	case first == nil:
-		return nil, errors.New("no design and resource to run")
+		return out, left, nil
+	case left.Why == nil:
+		return nil, left, errors.New("no design and resource to run")
 	}
-	return nil, first
+	return nil, left, left.Why
+}
+
+// CheckNames checks a scenario's names and patterns against the catalogues.
+func CheckNames(s *Scenario) error {
+	var designs, resources []string
+	for _, d := range models.Designs() {
+		designs = append(designs, d.Name)
+	}
+	for _, r := range models.Resources() {
+		resources = append(resources, r.Name)
+	}
+	return s.CheckNames(designs, resources)
 }
 
 // PickDesigns returns the designs that the names and patterns mean, in the

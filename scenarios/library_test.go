@@ -26,6 +26,7 @@ func TestLibraryIsComplete(t *testing.T) {
 			require.NotEmpty(t, s.Resources)
 			require.NotEmpty(t, s.Expect)
 			require.NotEmpty(t, s.Questions)
+			require.NoError(t, CheckNames(s))
 			for _, e := range s.Expect {
 				require.NotEmpty(t, e.Why, "the row at %s gives no reason", e.Pos)
 			}

@@ -47,8 +47,8 @@ func readScenario(root yamlNode) (*Scenario, error) {
 		{"title", func(n yamlNode) error { return n.readText(&s.Title) }},
 		{"story", func(n yamlNode) error { return n.readText(&s.Story) }},
 		{"source", func(n yamlNode) error { return n.readTexts(&s.Source) }},
-		{"design", func(n yamlNode) error { return n.readNames(&s.Designs) }},
-		{"resource", func(n yamlNode) error { return n.readNames(&s.Resources) }},
+		{"design", func(n yamlNode) error { return s.refer(aDesign, n, n.readNames(&s.Designs)) }},
+		{"resource", func(n yamlNode) error { return s.refer(aResource, n, n.readNames(&s.Resources)) }},
 		{"clients", params.one("clients")},
 		{"sections", params.one("sections")},
 		{"workload", params.one("workload")},
@@ -56,7 +56,7 @@ func readScenario(root yamlNode) (*Scenario, error) {
 		{"plan", plan.read},
 		{"witnesses", func(n yamlNode) error { return readWitnesses(n, &s.Witnesses) }},
 		{"stuck_after", params.one("stuck_after")},
-		{"expect", func(n yamlNode) error { return readExpect(n, &s.Expect) }},
+		{"expect", func(n yamlNode) error { return s.readExpect(n) }},
 		{"questions", func(n yamlNode) error { return n.readTexts(&s.Questions) }},
 		{"answers", func(n yamlNode) error { return readAnswers(n, &s.Answers) }},
 	})
@@ -70,6 +70,9 @@ func readScenario(root yamlNode) (*Scenario, error) {
 		return nil, err
 	}
 	s.faults = plan.faults
+	if err := plan.checkSections(s.Params.Sections); err != nil {
+		return nil, err
+	}
 	if err := checkWitnesses(s); err != nil {
 		return nil, err
 	}
@@ -107,12 +110,12 @@ func readWitnesses(n yamlNode, out *[]Witness) error {
 	})
 }
 
-func readExpect(n yamlNode, out *[]Expectation) error {
+func (s *Scenario) readExpect(n yamlNode) error {
 	return n.list("an expectation", func(item yamlNode) error {
 		e := Expectation{Pos: item.pos()}
 		err := item.mapping("an expectation", []key{
-			{"design", func(n yamlNode) error { return n.readPatterns(&e.Designs) }},
-			{"resource", func(n yamlNode) error { return n.readPatterns(&e.Resources) }},
+			{"design", func(n yamlNode) error { return s.refer(aDesign, n, n.readPatterns(&e.Designs)) }},
+			{"resource", func(n yamlNode) error { return s.refer(aResource, n, n.readPatterns(&e.Resources)) }},
 			{"verdict", func(n yamlNode) error { return n.readWord("verdict", Verdicts(), &e.Verdict) }},
 			{"lock", func(n yamlNode) error { return n.readWord("lock answer", LockAnswers(), &e.Lock) }},
 			{"why", func(n yamlNode) error { return n.readText(&e.Why) }},
@@ -120,7 +123,20 @@ func readExpect(n yamlNode, out *[]Expectation) error {
 		if err == nil && e.Verdict == "" {
 			err = e.Pos.Errorf("an expectation needs a verdict: %s", strings.Join(Verdicts(), ", "))
 		}
-		*out = append(*out, e)
+		s.Expect = append(s.Expect, e)
+		return err
+	})
+}
+
+// refer remembers where names or patterns stand that have just been read, for
+// CheckNames. err is what reading them said.
+func (s *Scenario) refer(what string, n yamlNode, err error) error {
+	if err != nil {
+		return err
+	}
+	return n.oneOrMore("a name", func(item yamlNode) error {
+		text, err := item.scalar()
+		s.references = append(s.references, reference{what, text, item.pos()})
 		return err
 	})
 }

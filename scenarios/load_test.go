@@ -66,7 +66,8 @@ func TestLoadReadsEverything(t *testing.T) {
 	s, err := Load([]byte(goodScenario), "example.yaml")
 	require.NoError(t, err)
 	require.Len(t, s.faults, 5)
-	s.faults = nil // TestLocate
+	require.Len(t, s.references, 6)
+	s.faults, s.references = nil, nil // TestLocate, TestCheckNames
 	params := DefaultParams()
 	params.Clients, params.Sections, params.Workload, params.StuckAfter = 2, 1, Write, 45*time.Second
 	params.TTL, params.ChecksValidity = 8*time.Second, true
@@ -241,6 +242,8 @@ var badScenarios = []struct{ yaml, want string }{
 	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    after: client-3/work\n", `5:12: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
 	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    after: lock grants client-3\n", `5:12: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
 	{"clients: 2\nplan:\n  - fault: pause\n    on: client-1\n    step: client-3#7\n", `5:11: no client is called "client-3"; clients: 2 gives client-1 and client-2`},
+	{"sections: 2\nplan:\n  - fault: pause\n    on: client-1\n    before: client-1/section#3/write\n", `5:13: no client comes to section#3; sections: 2`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    after: client-2/section#4\n", `4:12: no client comes to section#4; sections: 3`},
 	{"plan:\n" + strings.Repeat("  - {fault: pause, on: a}\n", faultsMax+1), `1002:5: a plan has at most 1000 faults`},
 }
 
@@ -255,6 +258,29 @@ func TestLoadAnswersMistakesInOneLine(t *testing.T) {
 		require.Equal(t, "bad.yaml:"+c.want, got, "%.200s", c.yaml)
 		require.ErrorAs(t, err, new(*InputError))
 	}
+}
+
+// A name that nothing has is refused where it stands; Load itself knows none.
+func TestCheckNames(t *testing.T) {
+	for _, c := range []struct{ yaml, want string }{
+		{"design: redis/lua-tokn\n", `1:9: unknown design "redis/lua-tokn"; did you mean "redis/lua-token"?`},
+		{"resource: [plain, fence]\n", `1:19: unknown resource "fence"; did you mean "fenced"?`},
+		{"expect:\n  - design: [none, redis/lua-tokens]\n    verdict: safe\n", `2:20: unknown design "redis/lua-tokens"; did you mean "redis/lua-token"?`},
+		{"expect:\n  - design: redsi/*\n    verdict: safe\n", `2:13: unknown design "redsi/*"; ...`},
+		{"expect:\n  - resource: plane\n    verdict: safe\n", `2:15: unknown resource "plane"; did you mean "plain"?`},
+	} {
+		s, err := Load([]byte(c.yaml), "mine.yaml")
+		require.NoError(t, err)
+		want, open := strings.CutSuffix("mine.yaml:"+c.want, "...")
+		if got := CheckNames(s); open {
+			require.ErrorContains(t, got, want)
+		} else {
+			require.EqualError(t, got, want)
+		}
+	}
+	s, err := Load([]byte("design: [none, redis/lua-token]\nexpect: [{design: redis/*, resource: [fenced, \"*-reads\"], verdict: safe}]\n"), "mine.yaml")
+	require.NoError(t, err)
+	require.NoError(t, CheckNames(s))
 }
 
 func TestLoadIsQuickOnHostileInput(t *testing.T) {
@@ -322,7 +348,7 @@ func FuzzLoad(f *testing.F) {
 		_, err = s.Plan.Resolve(s.Params.Spans)
 		require.NoError(t, err)
 		// Whatever was read can be written and read again as the same.
-		again, err := Load(MarshalPlan(s.Plan), "fuzz.yaml")
+		again, err := Load(fmt.Appendf(nil, "clients: %d\nsections: %d\n%s", s.Params.Clients, s.Params.Sections, MarshalPlan(s.Plan)), "fuzz.yaml")
 		require.NoError(t, err, "%s", MarshalPlan(s.Plan))
 		require.Equal(t, normal(s.Plan), normal(again.Plan))
 	})

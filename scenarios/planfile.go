@@ -178,6 +178,24 @@ func (r *planReader) finish(params *Params) (sim.Plan, error) {
 	return r.plan, nil
 }
 
+// checkSections refuses the place of a section that no client comes to: its
+// fault would never strike. A plan file is a record of a run, whatever its
+// faults did in it, and may hold one.
+func (r *planReader) checkSections(sections int) error {
+	for i := range r.plan.Faults {
+		t, pos := &r.plan.Faults[i].Trigger, &r.faults[i]
+		for _, at := range []struct {
+			field string
+			place sim.PlacePattern
+		}{{"before", t.Before}, {"after", t.After}} {
+			if int(at.place.Section) > sections {
+				return pos.of(at.field).Errorf("no client comes to section#%d; sections: %d", at.place.Section, sections)
+			}
+		}
+	}
+	return nil
+}
+
 // checkClient refuses the name of a client that there is none of. Other
 // processes are known when a run is set up.
 func checkClient(name string, clients int) error {

@@ -19,6 +19,7 @@ type recorder struct {
 	step    int64
 	holder  models.Holding
 	fallen  []*sim.Process // lock servers that have crashed and not started again
+	renewed int32          // the renewal by which the present holder took the lock anew; 0 for none
 	onPlace func(sim.Place)
 	onSend  func(*sim.Message)
 }
@@ -283,6 +284,10 @@ func (r *recorder) look(by *checker.Op, end checker.End) {
 		return
 	}
 	now := r.now()
+	if o := r.op(r.renewed); o != nil {
+		o.Ended, o.End = now, endOf(was, by, end)
+		r.renewed = 0
+	}
 	if was != nil && !was.Ended.Known() {
 		was.Ended, was.End = now, endOf(was, by, end)
 		switch was.End {
@@ -292,9 +297,13 @@ func (r *recorder) look(by *checker.Op, end checker.End) {
 			r.w.Reach(sim.Released, r.process(was.Client))
 		}
 	}
-	if is != nil && !is.Granted.Known() {
+	switch {
+	case is == nil:
+	case !is.Granted.Known():
 		is.Granted = now
 		r.w.Reach(sim.Granted, r.process(is.Client))
+	case by != nil && by.Kind == checker.Renew && by.Tenure == is.ID:
+		by.Recreated, r.renewed = true, by.ID
 	}
 }
 

@@ -84,3 +84,28 @@ witnesses: [client-1 was paused past its ttl while it held the lock]
 	res = runYAML(t, fmt.Sprintf(yaml, "1m"), "redis/lua-release", "plain")
 	require.True(t, res.Witnesses[0].Occurred)
 }
+
+// A renewal that takes the lock anew starts no tenure, but the history says
+// how long the server had the lock again.
+func TestRecreatedLock(t *testing.T) {
+	s, err := Find("redis/watchdog-recreates")
+	require.NoError(t, err)
+	r, err := NewRunner(Case{Scenario: s, Design: design(t, "redis/watchdog-recreate"), Resource: resource(t, "plain"), Params: s.Params, Plan: s.Plan})
+	require.NoError(t, err)
+	defer r.Close()
+	res, err := r.Run(1, sim.TraceOff)
+	require.NoError(t, err)
+	var recreated []checker.Op
+	for _, o := range res.History.Ops {
+		if o.Recreated {
+			recreated = append(recreated, o)
+		}
+	}
+	require.Len(t, recreated, 1)
+	o := recreated[0]
+	tenure := res.History.Op(o.Tenure)
+	require.Equal(t, checker.Renew, o.Kind)
+	require.Equal(t, checker.EndExpired, tenure.End)
+	require.True(t, tenure.Ended.Before(o.Effect) && o.Effect.Before(o.Ended))
+	require.Equal(t, checker.EndReleased, o.End)
+}

@@ -314,7 +314,7 @@ func CommandOf(c *Case, seed uint64) string {
 	}
 	name, base := "FILE.yaml", DefaultParams()
 	if c.Scenario != nil {
-		name, base = c.Scenario.Name, c.Scenario.Params
+		name, base = c.Scenario.Ref(), c.Scenario.Params
 	}
 	command := fmt.Sprintf("locklab run %s --design %s --resource %s --seed %d", name, c.Design.Name, c.Resource.Name, seed)
 	if set := c.Params.Differing(&base); len(set) > 0 {

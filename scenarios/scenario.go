@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,6 +13,7 @@ import (
 // each design. Its written form is one YAML file.
 type Scenario struct {
 	Name  string // kleppmann/gc-pause
+	File  string // where a user's own scenario stands; "" for one of the library
 	Title string // one line
 	Story string // a few sentences
 	// Source says what the scenario reproduces: articles, papers, issues.
@@ -31,7 +33,55 @@ type Scenario struct {
 	// a scenario that gives none.
 	Answers []Answer
 
-	faults faultPositions // where the plan's faults stand, for Locate
+	faults     faultPositions // where the plan's faults stand, for Locate
+	references []reference    // names and patterns of designs and resources, for CheckNames
+}
+
+// reference is a name or pattern of a design or resource where it stands.
+type reference struct {
+	what string // aDesign or aResource
+	text string
+	pos  Pos
+}
+
+// What a reference refers to.
+const (
+	aDesign   = "design"
+	aResource = "resource"
+)
+
+// CheckNames refuses a name or pattern in the scenario's file that none of the
+// given designs or resources matches: a row of expectations would silently
+// never speak. Load knows no design, so that it cannot do this.
+func (s *Scenario) CheckNames(designs, resources []string) error {
+	for _, r := range s.references {
+		known := designs
+		if r.what == aResource {
+			known = resources
+		}
+		if !slices.ContainsFunc(known, func(name string) bool { return r.text == "all" || MatchPattern(r.text, name) }) {
+			return r.pos.Errorf("%s", unknown(r.what, r.text, known))
+		}
+	}
+	return nil
+}
+
+// Ref names the scenario on a command line: one of the library by its name,
+// one's own by its file.
+func (s *Scenario) Ref() string {
+	if s.File != "" {
+		return ShellWord(s.File)
+	}
+	return s.Name
+}
+
+// ShellWord quotes a word for a POSIX shell, if it needs that.
+func ShellWord(word string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%"
+	if word != "" && strings.Trim(word, plain) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // Locate turns a mistake in the scenario's own plan that showed only when a run

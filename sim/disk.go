@@ -150,7 +150,7 @@ func (d *Disk) endStall() {
 // loseUnsynced drops what was not fsynced, but for a prefix that the chooser
 // grants: the disk may have got to it by itself.
 func (d *Disk) loseUnsynced() {
-	n := d.node
+	n, lost := d.node, false
 	for _, f := range d.files {
 		rest := f.unsynced()
 		if rest == 0 || len(n.procs) == 0 {
@@ -160,8 +160,11 @@ func (d *Disk) loseUnsynced() {
 		at := Place{Proc: p.id, Phase: PhaseStart, Op: p.nextOp(0, PhaseStart), Point: PointSurvive}
 		kept := int(n.w.choose(at, 0, int64(rest)))
 		f.cut(f.written() - rest + kept)
+		lost = lost || kept < rest
 	}
-	n.w.emit(Event{Kind: EventDisk, Proc: -1, Peer: -1, A: int64(n.id), Body: Text("unsynced records lost on " + n.name)})
+	if lost {
+		n.w.emit(Event{Kind: EventDisk, Proc: -1, Peer: -1, A: int64(n.id), Body: Text("unsynced records lost on " + n.name)})
+	}
 }
 
 // restore takes the disk back to what it held at an earlier time.

@@ -79,10 +79,11 @@ func TestDiskAfterACrash(t *testing.T) {
 	})
 }
 
-// TestSurvivorsAreAChoice: every prefix can survive.
+// TestSurvivorsAreAChoice: every prefix can survive. Only when something is
+// gone does the trace say so.
 func TestSurvivorsAreAChoice(t *testing.T) {
 	for want := range 4 {
-		l := newLab(t, Config{})
+		l := newLab(t, Config{Trace: TraceRecord})
 		s := &logger{}
 		writers(l, s, 3)
 		l.fault(Fault{Kind: Crash, On: []string{"s-node"}, Mode: "node", Trigger: at(50 * ms)})
@@ -90,6 +91,10 @@ func TestSurvivorsAreAChoice(t *testing.T) {
 		l.run(EndDone)
 		if got := len(s.file.Records()); got != want {
 			t.Errorf("%d records survived, want %d", got, want)
+		}
+		said := slices.ContainsFunc(l.w.Trace(), func(e Event) bool { return e.Kind == EventDisk })
+		if said != (want < 3) {
+			t.Errorf("with %d of 3 records left the trace says that some are lost: %t", want, said)
 		}
 	}
 }

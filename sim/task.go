@@ -31,7 +31,6 @@ type Task struct {
 
 	gen        uint32 // the present wait; wakes of an earlier one are stale
 	waiting    *Call
-	receiving  bool
 	gate       gate // closed while the task is stalled
 	foreground bool
 	started    bool
@@ -39,8 +38,8 @@ type Task struct {
 	done       bool
 }
 
-// killed unwinds a dying task.
-var killed = errors.New("sim: task killed")
+// errKilled unwinds a dying task.
+var errKilled = errors.New("sim: task killed")
 
 // carrier is a coroutine that runs one task after another. A coroutine costs
 // more to make than a task, so a world keeps its carriers.
@@ -70,7 +69,7 @@ func (c *carrier) run() {
 	t := c.task
 	defer func() {
 		t.done = true
-		if r := recover(); r != nil && r != any(killed) {
+		if r := recover(); r != nil && r != any(errKilled) {
 			t.w.fail(t.name, r)
 		}
 	}()
@@ -164,7 +163,7 @@ func (w *World) reap() {
 func (t *Task) park() {
 	t.carrier.yield(struct{}{})
 	if t.dying {
-		panic(killed)
+		panic(errKilled)
 	}
 }
 
@@ -184,7 +183,7 @@ func (t *Task) closedGate() *gate {
 // waits while the task is stopped.
 func (t *Task) effect() Place {
 	if t.dying {
-		panic(killed)
+		panic(errKilled)
 	}
 	t.leave(false)
 	t.standStill()
@@ -208,7 +207,7 @@ func (t *Task) standStill() {
 		g.keep(&e)
 		t.park()
 	}
-	panic(killed)
+	panic(errKilled)
 }
 
 // leave lets the faults strike that wait for the end of the latest effect, or

@@ -199,7 +199,6 @@ func TestKillInAnFsync(t *testing.T) {
 
 // panicky is a server that panics where it is told to.
 type panicky struct {
-	echo
 	in string
 }
 

@@ -20,7 +20,31 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scenarios.Load(data, name)
+	s, err := scenarios.Load(data, name)
+	if err != nil {
+		if _, notPlan := scenarios.LoadPlanFile(data, name); notPlan == nil {
+			return nil, fmt.Errorf("%s: this is a plan file; use locklab replay %s", name, scenarios.ShellWord(name))
+		}
+		return nil, err
+	}
+	s.File = name
+	return s, scenarios.CheckNames(s)
+}
+
+// findPlan reads a plan file.
+func findPlan(name string) (*scenarios.PlanFile, error) {
+	data, err := readFile(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := scenarios.LoadPlanFile(data, name)
+	if err != nil {
+		if _, notScenario := scenarios.Load(data, name); notScenario == nil {
+			return nil, fmt.Errorf("%s: this is a scenario, not a plan file; use locklab run %s", name, scenarios.ShellWord(name))
+		}
+		return nil, err
+	}
+	return f, nil
 }
 
 // fileSizeMax is the largest input file, in bytes, that is read.

@@ -40,7 +40,12 @@ func (a *app) listCommand() *cobra.Command {
 		Example: `  locklab list
   locklab list designs
   locklab list parameters --json`,
-		Args: cobra.MaximumNArgs(1),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return fmt.Errorf("%s wants one list or none for all of them, got %d arguments", cmd.CommandPath(), len(args))
+			}
+			return nil
+		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			chosen := listings()
 			if len(args) == 1 {
@@ -73,7 +78,10 @@ func (a *app) list(chosen []listing, asJSON bool) error {
 		fmt.Fprintln(a.out, l.name)
 		tw := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 		for _, it := range items {
-			fmt.Fprintf(tw, "  %s\t%s", it.Name, it.About)
+			fmt.Fprintf(tw, "  %s", it.Name)
+			if it.About != "" {
+				fmt.Fprintf(tw, "\t%s", it.About)
+			}
 			if it.Detail != "" {
 				fmt.Fprintf(tw, " (%s)", it.Detail)
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"locklab/scenarios"
 	"locklab/sim"
@@ -171,6 +172,14 @@ func commandNames(root *cobra.Command) []string {
 
 // flagError turns a mistake in a flag into one line with a remedy.
 func flagError(cmd *cobra.Command, err error) error {
+	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
+		want := map[string]string{
+			"uint64": "a whole number from 0", "int": "a whole number", "bool": "true or false", "duration": "a duration such as 2s",
+		}[bad.GetFlag().Value.Type()]
+		if want != "" {
+			return fmt.Errorf("cannot read --%s %q; it is %s", bad.GetFlag().Name, bad.GetValue(), want)
+		}
+	}
 	return fmt.Errorf("%s; see %s --help", firstLine(err.Error()), cmd.CommandPath())
 }
 

@@ -57,10 +57,10 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
 	fl.StringVar(&f.set, "set", "", "parameters to change, like ttl=30s,work=2s or preset=redsync (see locklab list parameters, presets)")
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line for each design and resource")
 	fl.BoolVar(&f.brief, "brief", false, "only the table of answers")
-	fl.StringVar(&f.history, "history", "", "write the history to this file (JSON Lines); for one design and resource")
-	fl.StringVar(&f.html, "html", "", "write the stories as one HTML page to this file")
-	fl.StringVar(&f.porcupine, "porcupine", "", "write porcupine's view of the history to this HTML file; for one design and resource")
-	fl.StringVar(&f.plan, "plan", "", "write a plan file for replay; for one design and resource")
+	fl.StringVar(&f.history, "history", "", "write the history to this file (JSON Lines); for one design and resource; - prints it and nothing else")
+	fl.StringVar(&f.html, "html", "", "write the stories as one HTML page to this file, or -")
+	fl.StringVar(&f.porcupine, "porcupine", "", "write porcupine's view of the history to this HTML file, or -; for one design and resource")
+	fl.StringVar(&f.plan, "plan", "", "write a plan file for replay, or -; for one design and resource")
 	f.against.add(fl)
 	return cmd
 }
@@ -81,7 +81,10 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 	if err != nil {
 		return fmt.Errorf("--set: %w", err)
 	}
-	cases, err := scenarios.ChooseCases(s, f.designs, f.resources)
+	if err := f.checkOutputs(); err != nil {
+		return err
+	}
+	cases, left, err := scenarios.ChoosePairs(s, f.designs, f.resources)
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 			return fmt.Errorf("--set: %w", err)
 		}
 	}
-	out := runOutput{app: a, flags: f, told: !f.json && !f.brief && len(cases) <= storiesMax}
+	out := runOutput{app: a, flags: f, told: !f.json && !f.brief && !f.prints() && len(cases) <= storiesMax, left: left}
 	if f.html != "" {
 		out.page = reports.NewPage("")
 	}
@@ -130,30 +133,67 @@ func (a *app) runCase(c scenarios.Case, f *runFlags, out *runOutput) error {
 	if err := crossCheck(res); err != nil {
 		return err
 	}
-	if err := f.writeFiles(res); err != nil {
+	if err := out.writeFiles(res); err != nil {
 		return err
 	}
 	return out.show(res)
 }
 
-// writeFiles writes what was asked for about one run.
-func (f *runFlags) writeFiles(res *scenarios.Result) error {
-	for _, file := range []struct {
-		name  string
-		write func(io.Writer) error
-	}{
-		{f.history, func(w io.Writer) error { return checker.WriteHistory(w, res.History) }},
-		{f.plan, func(w io.Writer) error { _, err := w.Write(scenarios.MarshalPlanFile(res.PlanFile())); return err }},
-		{f.porcupine, func(w io.Writer) error { return reports.Porcupine(w, res) }},
-	} {
-		if file.name == "" {
-			continue
+// checkOutputs refuses more than one thing on standard output.
+func (f *runFlags) checkOutputs() error {
+	printed := 0
+	for _, name := range []string{f.history, f.html, f.porcupine, f.plan} {
+		if name == stdoutName {
+			printed++
 		}
-		if err := writeFile(file.name, file.write); err != nil {
+	}
+	if f.json {
+		printed++
+	}
+	if f.prints() && printed > 1 {
+		return errors.New("only one of --json, --history, --html, --porcupine and --plan can go to standard output; name a file for the others")
+	}
+	return nil
+}
+
+// stdoutName stands for standard output where a file is named.
+const stdoutName = "-"
+
+// prints reports whether what would go to a file goes to standard output, on
+// which nothing else is printed then.
+func (f *runFlags) prints() bool {
+	return f.history == stdoutName || f.html == stdoutName || f.porcupine == stdoutName || f.plan == stdoutName
+}
+
+// writeFiles writes what was asked for about one run.
+func (o *runOutput) writeFiles(res *scenarios.Result) error {
+	f := o.flags
+	for _, file := range []struct {
+		name, what string
+		write      func(io.Writer) error
+	}{
+		{f.history, "the history", func(w io.Writer) error { return checker.WriteHistory(w, res.History) }},
+		{f.plan, "a plan file; locklab replay " + scenarios.ShellWord(f.plan) + " repeats the run",
+			func(w io.Writer) error { _, err := w.Write(scenarios.MarshalPlanFile(res.PlanFile())); return err }},
+		{f.porcupine, "porcupine's view; open it in a browser", func(w io.Writer) error { return reports.Porcupine(w, res) }},
+	} {
+		if err := o.output(file.name, file.what, file.write); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// output writes one file that was asked for and remembers to say so.
+func (o *runOutput) output(name, what string, write func(io.Writer) error) error {
+	switch name {
+	case "":
+		return nil
+	case stdoutName:
+		return write(o.app.out)
+	}
+	o.wrote = append(o.wrote, fmt.Sprintf("wrote %s: %s", name, what))
+	return writeFile(name, write)
 }
 
 // writeFile creates a file and writes to it.
@@ -181,6 +221,9 @@ type runOutput struct {
 	told      bool          // tell each run in full
 	page      *reports.Page // nil unless asked for
 	rows      []reports.Row
+	left      scenarios.LeftOut
+	title     string   // of the table
+	wrote     []string // one line for each file
 	different int
 	panicked  *sim.Failure
 }
@@ -211,38 +254,58 @@ func (o *runOutput) show(res *scenarios.Result) error {
 			return err
 		}
 	}
+	o.title = reports.TableTitle(res)
 	o.rows = append(o.rows, reports.RowOf(res))
 	return nil
 }
 
 // end prints the table and turns what was seen into an exit code.
 func (o *runOutput) end() error {
-	if !o.flags.json && (len(o.rows) > 1 || !o.told) {
-		if o.told {
-			fmt.Fprintln(o.app.out)
-		}
-		reports.Table(o.app.out, o.rows, o.app.style())
-	}
 	if o.page != nil {
-		if err := o.writePage(); err != nil {
+		write := func(w io.Writer) error { _, err := o.page.WriteTo(w); return err }
+		if err := o.output(o.flags.html, "the picture; open it in a browser", write); err != nil {
+			return err
+		}
+	}
+	if !o.flags.json && !o.flags.prints() {
+		if err := o.printEnd(); err != nil {
 			return err
 		}
 	}
 	switch {
 	case o.panicked != nil:
 		return &exitError{exitInternal, o.panicked.Error()}
-	case o.different > 0:
+	case o.different == 1:
+		return &exitError{exitDiffers, "1 of the answers differs from the expected one"}
+	case o.different > 1:
 		return &exitError{exitDiffers, fmt.Sprintf("%d of the answers differ from the expected ones", o.different)}
 	}
 	return nil
 }
 
-func (o *runOutput) writePage() error {
-	err := writeFile(o.flags.html, func(w io.Writer) error { _, err := o.page.WriteTo(w); return err })
-	if err == nil && !o.flags.json {
-		_, err = fmt.Fprintf(o.app.out, "\nThe picture: %s (open it in a browser)\n", o.flags.html)
+// printEnd prints the table, what is not in it, and which files were written.
+func (o *runOutput) printEnd() error {
+	w, style := o.app.out, o.app.style()
+	if len(o.rows) > 1 || !o.told {
+		if o.told {
+			fmt.Fprintln(w)
+		} else {
+			fmt.Fprintln(w, o.title)
+		}
+		if err := reports.Table(w, o.rows, style); err != nil {
+			return err
+		}
+		if o.left.Pairs > 0 {
+			fmt.Fprintln(w, o.left)
+		}
 	}
-	return err
+	if len(o.wrote) > 0 && o.told {
+		fmt.Fprintln(w)
+	}
+	for _, line := range o.wrote {
+		fmt.Fprintln(w, line)
+	}
+	return nil
 }
 
 // style says how to print: colour on a terminal unless NO_COLOR is set.
