@@ -187,7 +187,7 @@ func (e *pgEngine) fail(s *pgSession) {
 	}
 	e.rollback(x)
 	s.xact = x
-	x.failed, x.tuples, x.fixed = true, x.tuples[:0], false
+	x.failed, x.tuples, x.ops, x.fixed = true, x.tuples[:0], x.ops[:0], false
 }
 
 // finish answers and makes the session ready for its next statement.

@@ -49,11 +49,10 @@ func (s *pgServer) startLog() {
 // has made visible.
 func (s *pgServer) settleRest() {
 	log := s.file.Records()[:s.applied]
-	decided := int32(0)
 	for i := s.group.settled; i < len(log); i++ {
-		if op := log[i].op; log[i].table.data && op != decided {
+		for _, op := range log[i].ops {
 			s.env.Rec.Decided(op, true, 0)
-			decided, s.group.latest = op, op
+			s.group.latest = op
 		}
 	}
 	s.group.settled = len(log)

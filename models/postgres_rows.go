@@ -125,6 +125,9 @@ func (u *pgTuple) write(x *pgXact, row PgRow, deleted bool, op int32) {
 	u.lock(x)
 	u.next = pgVersion{row: row, deleted: deleted, op: op}
 	u.pending = true
+	if n := len(x.ops); u.table.def.data && (n == 0 || x.ops[n-1] != op) { // an operation may write several rows
+		x.ops = append(x.ops, op)
+	}
 }
 
 // settle makes the owner's version a committed one, or drops it, and unlocks

@@ -288,20 +288,18 @@ func (s *pgServer) settled(x *pgXact, commit bool) {
 	if !commit && (x.session.stmt == nil || !x.session.result.Code.failed()) {
 		return
 	}
-	decided := int32(0)
+	for _, op := range x.ops {
+		s.env.Rec.Decided(op, commit, 0)
+	}
+	if !commit || s.group.primary != s {
+		return
+	}
 	for _, u := range x.tuples {
-		if !u.pending {
-			continue
-		}
-		if commit && s.group.primary == s {
+		if u.pending {
 			s.group.settled++
 		}
-		if op := u.next.op; u.table.def.data && op != decided { // an operation may change several rows
-			s.env.Rec.Decided(op, commit, 0)
-			decided = op
-			if commit && s.group.primary == s {
-				s.group.latest = op
-			}
-		}
+	}
+	if n := len(x.ops); n > 0 {
+		s.group.latest = x.ops[n-1]
 	}
 }

@@ -1,5 +1,7 @@
 package models
 
+import "slices"
+
 // pgChange is a record of the write-ahead log: a row's new version. The last
 // of a transaction's is its commit; records behind which no commit follows
 // never happened.
@@ -9,6 +11,7 @@ type pgChange struct {
 	deleted bool
 	op      int32
 	commit  bool
+	ops     []int32 // of a commit, provenance: the operations that wrote protected data
 }
 
 // appendTo appends the transaction's changes to a log, the last as commit.
@@ -18,7 +21,8 @@ func (x *pgXact) appendTo(log []pgChange) []pgChange {
 			log = append(log, u.change())
 		}
 	}
-	log[len(log)-1].commit = true
+	last := &log[len(log)-1]
+	last.commit, last.ops = true, slices.Clone(x.ops)
 	return log
 }
 

@@ -10,6 +10,7 @@ type pgXact struct {
 	snapshot int64 // SERIALIZABLE: commits that it sees; taken by its first query
 	fixed    bool  // the snapshot is taken
 	tuples   []*pgTuple
+	ops      []int32 // provenance: the operations that wrote protected data
 
 	pgDependencies
 }
@@ -46,7 +47,7 @@ func (e *pgEngine) begin(s *pgSession, level PgIsolation, implicit bool) *pgXact
 		x = &pgXact{} // its dependencies outlive it
 		e.serial = append(e.serial, x)
 	}
-	*x = pgXact{session: s, level: level, implicit: implicit, now: s.received, tuples: x.tuples[:0]}
+	*x = pgXact{session: s, level: level, implicit: implicit, now: s.received, tuples: x.tuples[:0], ops: x.ops[:0]}
 	s.xact = x
 	return x
 }

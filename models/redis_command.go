@@ -198,7 +198,7 @@ func (c *RedisCommand) String() string {
 	if c.Script != nil {
 		args[1], from = c.Script.name(), 2
 		args = append(args[:2], args[3:]...) // the number of keys is for machines
-		if c.TTL != 0 { // and what the last argument means, for people
+		if c.TTL != 0 {                      // and what the last argument means, for people
 			args = append(args[:len(args)-1], "PX", args[len(args)-1])
 		}
 	}
