@@ -107,13 +107,17 @@ func TestExhaustDoesNotDependOnItsWorkers(t *testing.T) {
 // looks (and running plans again that are known to give the same run) shows
 // no run that the search does not show.
 func TestPruningAgainstBruteForce(t *testing.T) {
-	for _, c := range []ExhaustConfig{
+	searches := []ExhaustConfig{
 		smallSearch(t, "redis/lua-release", "plain", "sections=1,retry=5s", "pause"),
 		smallSearch(t, "redis/lua-release", "plain", "sections=1,retry=5s", "crash"),
 		smallSearch(t, "redis/lua-token", "fenced", "sections=1,retry=5s", "drop-request", "cut"),
 		smallSearch(t, "redis/watchdog", "plain", "sections=1,retry=5s", "stall", "drop-reply"),
 		smallSearch(t, "redlock/wall-clock", "plain", "sections=1,retry=20s,nodes=3", "clock-step"),
-	} {
+	}
+	if testing.Short() { // under the race detector
+		searches = searches[:1]
+	}
+	for _, c := range searches {
 		c.MaxFaults, c.KeepGoing = 2, true
 		pruned, brute := shows(t, c, false), shows(t, c, true)
 		require.Less(t, pruned.runs, brute.runs, c.Design.Name)

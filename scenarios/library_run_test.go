@@ -39,7 +39,11 @@ func expectHolds(t *testing.T, c Case) {
 	r, err := NewRunner(c)
 	require.NoError(t, err)
 	defer r.Close()
-	for seed := uint64(1); seed <= expectedSeeds; seed++ {
+	seeds := uint64(expectedSeeds)
+	if testing.Short() { // under the race detector
+		seeds = 5
+	}
+	for seed := uint64(1); seed <= seeds; seed++ {
 		res, err := r.Run(seed, sim.TraceOff)
 		require.NoError(t, err)
 		require.Nil(t, res.Failure, "%v", res.Failure)
