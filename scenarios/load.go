@@ -54,6 +54,7 @@ func readScenario(root yamlNode) (*Scenario, error) {
 		{"workload", params.one("workload")},
 		{"params", params.rest},
 		{"plan", plan.read},
+		{"choices", plan.readChoices},
 		{"witnesses", func(n yamlNode) error { return readWitnesses(n, &s.Witnesses) }},
 		{"stuck_after", params.one("stuck_after")},
 		{"expect", func(n yamlNode) error { return s.readExpect(n) }},

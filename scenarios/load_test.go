@@ -399,3 +399,14 @@ func durationNames() string {
 	}
 	return strings.Join(names, ", ")
 }
+
+// A scenario may fix what is left to chance otherwise, as a plan file does.
+func TestLoadChoices(t *testing.T) {
+	s, err := Load([]byte("clients: 2\nplan: [{fault: crash, on: redis-1, mode: node, at: 1s, restart: 1s}]\n"+
+		"choices: [{at: redis-1/start#1/survive, value: 0}]"), "mine.yaml")
+	require.NoError(t, err)
+	require.Len(t, s.Plan.Choices, 1)
+	require.Equal(t, "redis-1/start#1/survive", s.Plan.Choices[0].At.String())
+	_, err = Load([]byte("choices: [{at: redis-1/start}]"), "mine.yaml")
+	require.EqualError(t, err, "mine.yaml:1:11: a choice needs at: and value:, like {at: client-1/section#1/acquire/op#1/jitter, value: 1500000}")
+}

@@ -38,6 +38,8 @@ func witnessForms() []witnessForm {
 		{"client-1 was paused past its ttl while it held the lock", pausedPastTTL},
 		{"client-1 was paused past its ttl while it waited for the lock", pausedWaiting},
 		{"client-1 crashed while it held the lock", crashedHolding},
+		{"client-1 crashed before it learned that it had been granted the lock", crashedUnaware},
+		{"client-1's renewer was stalled past its ttl while it held the lock", renewerStalled},
 		{"client-1's section lasted longer than its ttl", outlastedTTL},
 		{"client-1 and client-2 asked for the lock before either could have an answer", askedTogether},
 		{"client-2 got and released the lock while client-1 was paused", cameAndWent},
@@ -52,7 +54,13 @@ func witnessForms() []witnessForm {
 		{"client-1 never learned that its release took effect", neverLearned(checker.Release)},
 		{"redis-1 crashed while client-1 held the lock", serverCrashed(true)},
 		{"redis-1 crashed while nobody held the lock", serverCrashed(false)},
-		{"redis-1's clock stepped while client-1 held the lock", clockStepped},
+		{"redis-1's clock stepped while client-1 held the lock", struckHolding(sim.ClockStep)},
+		{"redis-1 failed over while client-1 held the lock", struckHolding(sim.Failover)},
+		{"redis-1 failed over before a replica could have client-1's grant", unreplicated(checker.Acquire, 1)},
+		{"redis-1 failed over before a replica could have two of client-1's grants", unreplicated(checker.Acquire, 2)},
+		{"redis-1 failed over before a replica could have client-1's release", unreplicated(checker.Release, 1)},
+		{"redis-1 evicted a key while client-1 held the lock", struckHolding(sim.Evict)},
+		{"redis-1 had a key overwritten while client-1 held the lock", struckHolding(sim.Overwrite)},
 	}
 }
 
@@ -112,15 +120,31 @@ func checkWitnesses(s *Scenario) error {
 		if w.who.server == "" {
 			continue
 		}
-		kind, does := sim.Crash, "crashes "+w.who.server
-		if strings.Contains(w.form.text, "clock stepped") {
-			kind, does = sim.ClockStep, "steps the clock of "+w.who.server
-		}
+		kind, does := deedOf(w.form.text)
+		does += w.who.server
 		if !anyFault(&s.Plan, func(f sim.Fault) bool { return f.Kind == kind && f.On[0] == w.who.server }) {
 			return s.Witnesses[i].Pos.Errorf("witness %q: no fault of the plan %s; add one or name whom it %s", w.text, does, strings.Fields(does)[0])
 		}
 	}
 	return nil
+}
+
+// deedOf is the kind of fault that a sentence about a server is about, and
+// what it does to the server.
+func deedOf(text string) (kind sim.FaultKind, does string) {
+	for _, d := range []struct {
+		words string
+		kind  sim.FaultKind
+		does  string
+	}{
+		{"clock stepped", sim.ClockStep, "steps the clock of "}, {"failed over", sim.Failover, "fails over "},
+		{"evicted", sim.Evict, "evicts a key of "}, {"overwritten", sim.Overwrite, "overwrites a key of "},
+	} {
+		if strings.Contains(text, d.words) {
+			return d.kind, d.does
+		}
+	}
+	return sim.Crash, "crashes "
 }
 
 func anyFault(p *sim.Plan, is func(sim.Fault) bool) bool {
@@ -269,6 +293,28 @@ func crashedHolding(res *Result, who cast) bool {
 	})
 }
 
+// crashedUnaware: the client crashed while it waited for the answer to an
+// acquire that had been granted.
+func crashedUnaware(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Crash && f.On[0] == res.History.Clients[who.client[0]] && anyOp(res, who.client[0], func(o *checker.Op) bool {
+			return o.Kind == checker.Acquire && !acquired(o) && o.Granted.Known() && o.Granted.At <= r.Struck && r.Struck <= o.Return.At
+		})
+	})
+}
+
+// renewerStalled: a fault stopped the client's renewer, and nothing else of
+// it, when the client held the lock, and for TTL at least.
+func renewerStalled(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Stall && f.On[0] == res.History.Clients[who.client[0]]+".renewer" &&
+			anyOp(res, who.client[0], func(o *checker.Op) bool {
+				return acquired(o) && r.Struck >= o.Return.At && r.Struck < o.BelievesUntil.At &&
+					min(r.Healed, res.History.End) >= r.Struck.Add(res.History.TTL)
+			})
+	})
+}
+
 // outlastedTTL: the client called something under a tenure when TTL had passed
 // since it asked for it.
 func outlastedTTL(res *Result, who cast) bool {
@@ -389,13 +435,48 @@ func serverCrashed(held bool) func(*Result, cast) bool {
 	}
 }
 
-// clockStepped: a fault stepped the server's clock while the client believed
-// to hold the lock.
-func clockStepped(res *Result, who cast) bool {
-	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
-		return f.Kind == sim.ClockStep && f.On[0] == who.server && anyOp(res, who.client[0], func(o *checker.Op) bool {
-			return acquired(o) && o.Return.At <= r.Struck && r.Struck < o.BelievesUntil.At
+// struckHolding: a fault of the kind struck the server while the client
+// believed to hold the lock.
+func struckHolding(kind sim.FaultKind) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+			return f.Kind == kind && f.On[0] == who.server && anyOp(res, who.client[0], func(o *checker.Op) bool {
+				return acquired(o) && o.Return.At <= r.Struck && r.Struck < o.BelievesUntil.At
+			})
 		})
+	}
+}
+
+// unreplicated: a failover struck after the server had carried out so many of
+// the client's acquires or releases, and before any of them could have reached
+// another server: sooner than a message takes, or behind a partition.
+func unreplicated(kind checker.Kind, many int) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+			if f.Kind != sim.Failover || f.On[0] != who.server {
+				return false
+			}
+			n := 0
+			anyOp(res, who.client[0], func(o *checker.Op) bool {
+				done := o.Effect
+				if kind == checker.Acquire {
+					done = granted(o)
+				}
+				if o.Kind == kind && done.Known() && done.At <= r.Struck &&
+					(r.Struck < done.At.Add(res.Params.LatencyMin) || partitioned(res, who.server, done.At, r.Struck)) {
+					n++
+				}
+				return false
+			})
+			return n >= many
+		})
+	}
+}
+
+// partitioned reports whether a partition stood around the server all the time.
+func partitioned(res *Result, server string, from, to clock.Time) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Partition && len(f.On) == 1 && f.On[0] == server && r.Struck <= from && to <= r.Healed
 	})
 }
 
