@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: demo test race lint bench fuzz verify verify-arch browser
+.PHONY: demo test expectations race lint bench fuzz verify verify-arch browser
 
 # The main job on embedded defaults: Kleppmann's scenario, told and judged.
 demo:
@@ -19,9 +19,14 @@ test:
 	$(GO) vet ./...
 	$(GO) test ./...
 
+# Every expectation of every story with all of its 100 seeds.
+expectations:
+	LOCKLAB_SEEDS=all $(GO) test -timeout 30m -run ExpectationsHold ./scenarios
+
 # Shorter, as the race detector makes everything ten times slower.
 race:
-	$(GO) test -race -short ./...
+	$(GO) test -race -short ./clock ./network ./checker ./sim ./models ./reports
+	$(GO) test -race -short -run 'Verify|Sweep|Shard|Exhaust|Expectations|Seam|Mutants' ./scenarios/...
 
 lint:
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt: $$unformatted"; exit 1; }

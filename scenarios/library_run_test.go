@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,8 @@ import (
 const expectedSeeds = 100
 
 // TestExpectationsHold runs every scenario with every pair that it expects
-// something of, with seeds 1 to 100. The first seeds are cross-checked by
+// something of, with seeds 1 to 100 (or the first of
+// them: see seedsToCheck). The first seeds are cross-checked by
 // porcupine.
 func TestExpectationsHold(t *testing.T) {
 	library, err := Library()
@@ -35,15 +37,23 @@ func TestExpectationsHold(t *testing.T) {
 	}
 }
 
+// seedsToCheck is how many of the expectedSeeds are run: all of them only where
+// there is time for it, as in make expectations.
+func seedsToCheck() uint64 {
+	switch {
+	case os.Getenv("LOCKLAB_SEEDS") == "all":
+		return expectedSeeds
+	case testing.Short(): // under the race detector
+		return 2
+	}
+	return 15
+}
+
 func expectHolds(t *testing.T, c Case) {
 	r, err := NewRunner(c)
 	require.NoError(t, err)
 	defer r.Close()
-	seeds := uint64(expectedSeeds)
-	if testing.Short() { // under the race detector
-		seeds = 5
-	}
-	for seed := uint64(1); seed <= seeds; seed++ {
+	for seed := uint64(1); seed <= seedsToCheck(); seed++ {
 		res, err := r.Run(seed, sim.TraceOff)
 		require.NoError(t, err)
 		require.Nil(t, res.Failure, "%v", res.Failure)
