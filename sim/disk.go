@@ -107,6 +107,9 @@ func (w *World) restores() bool {
 // Fsync makes everything written so far durable. It reports whether that is
 // done already; if not (the disk is stalled), Timer(id) follows when it is.
 func (p *Process) Fsync(id uint64) bool {
+	if p.down { // it crashed while it handled this: nothing of it is left to be told
+		return false
+	}
 	d := &p.node.disk
 	if d.stalled == 0 {
 		d.flush()

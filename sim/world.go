@@ -303,6 +303,7 @@ func (w *World) handle(e *event) {
 		w.faults.end(int(e.id))
 	case evRestart:
 		if e.proc.down && e.proc.incarnation == e.gen && !e.proc.node.gate.ifClosed().keep(e) {
+			w.faults.lastChange = w.now // the crash has healed
 			e.proc.start()
 		}
 	case evKeepalive:
