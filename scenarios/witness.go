@@ -54,13 +54,20 @@ func witnessForms() []witnessForm {
 		{"client-1 never learned that its release took effect", neverLearned(checker.Release)},
 		{"redis-1 crashed while client-1 held the lock", serverCrashed(true)},
 		{"redis-1 crashed while nobody held the lock", serverCrashed(false)},
-		{"redis-1's clock stepped while client-1 held the lock", struckHolding(sim.ClockStep)},
-		{"redis-1 failed over while client-1 held the lock", struckHolding(sim.Failover)},
+		{"redis-1's clock stepped while client-1 held the lock", heldWhile(sim.ClockStep)},
+		{"redis-1 failed over while client-1 held the lock", heldWhile(sim.Failover)},
 		{"redis-1 failed over before a replica could have client-1's grant", unreplicated(checker.Acquire, 1)},
 		{"redis-1 failed over before a replica could have two of client-1's grants", unreplicated(checker.Acquire, 2)},
 		{"redis-1 failed over before a replica could have client-1's release", unreplicated(checker.Release, 1)},
-		{"redis-1 evicted a key while client-1 held the lock", struckHolding(sim.Evict)},
-		{"redis-1 had a key overwritten while client-1 held the lock", struckHolding(sim.Overwrite)},
+		{"redis-1 evicted a key while client-1 held the lock", heldWhile(sim.Evict)},
+		{"redis-1 had a key overwritten while client-1 held the lock", heldWhile(sim.Overwrite)},
+		{"client-1's renewer stalled past its ttl while it waited for the lock", renewerStalledWaiting},
+		{"redis-1 crashed while client-1 waited for the lock", waitedWhile(sim.Crash)},
+		{"redis-1 was paused while client-1 waited for the lock", waitedWhile(sim.Pause)},
+		{"redis-1 was cut off while client-1 held the lock", heldWhile(sim.Partition)},
+		{"redis-1's disk stalled while client-1 held the lock", heldWhile(sim.FsyncStall)},
+		{"redis-1's disk was put back to before client-1's grant", putBack},
+		{"redis-1's reply to client-1 was lost while it asked for the lock", replyLostAsking},
 	}
 }
 
@@ -120,31 +127,47 @@ func checkWitnesses(s *Scenario) error {
 		if w.who.server == "" {
 			continue
 		}
-		kind, does := deedOf(w.form.text)
-		does += w.who.server
-		if !anyFault(&s.Plan, func(f sim.Fault) bool { return f.Kind == kind && f.On[0] == w.who.server }) {
+		kind, does := faultOnServer(&w)
+		if !anyFault(&s.Plan, func(f sim.Fault) bool { return f.Kind == kind && onServer(&f, w.who.server) }) {
 			return s.Witnesses[i].Pos.Errorf("witness %q: no fault of the plan %s; add one or name whom it %s", w.text, does, strings.Fields(does)[0])
 		}
 	}
 	return nil
 }
 
-// deedOf is the kind of fault that a sentence about a server is about, and
-// what it does to the server.
-func deedOf(text string) (kind sim.FaultKind, does string) {
-	for _, d := range []struct {
-		words string
-		kind  sim.FaultKind
-		does  string
+// faultOnServer is the fault that a sentence about a server needs, and what a
+// plan does that has it.
+func faultOnServer(w *witness) (sim.FaultKind, string) {
+	for _, k := range []struct {
+		says string
+		kind sim.FaultKind
+		does string
 	}{
-		{"clock stepped", sim.ClockStep, "steps the clock of "}, {"failed over", sim.Failover, "fails over "},
-		{"evicted", sim.Evict, "evicts a key of "}, {"overwritten", sim.Overwrite, "overwrites a key of "},
+		{"clock stepped", sim.ClockStep, "steps the clock of "},
+		{"was paused", sim.Pause, "pauses "},
+		{"was cut off", sim.Partition, "partitions "},
+		{"disk stalled", sim.FsyncStall, "stalls the disk of "},
+		{"was put back", sim.RestoreSnapshot, "restores the disk of "},
+		{"was lost", sim.DropReply, "drops a reply of "},
+		{"failed over", sim.Failover, "fails over "},
+		{"evicted", sim.Evict, "evicts a key of "},
+		{"overwritten", sim.Overwrite, "overwrites a key of "},
 	} {
-		if strings.Contains(text, d.words) {
-			return d.kind, d.does
+		if strings.Contains(w.form.text, k.says) {
+			return k.kind, k.does + w.who.server
 		}
 	}
-	return sim.Crash, "crashes "
+	return sim.Crash, "crashes " + w.who.server
+}
+
+// onServer reports whether a fault is on the server, or on a link to it.
+func onServer(f *sim.Fault, server string) bool {
+	for _, on := range f.On {
+		if on == server || strings.HasSuffix(on, "->"+server) {
+			return true
+		}
+	}
+	return false
 }
 
 func anyFault(p *sim.Plan, is func(sim.Fault) bool) bool {
@@ -282,6 +305,74 @@ func pausedWaiting(res *Result, who cast) bool {
 				return o.Invoke.Before(next.Invoke) && next.Invoke.At <= r.Struck
 			})
 		})
+	})
+}
+
+// renewerStalledWaiting: a fault stopped the task that renews for the client
+// for as long as TTL, from a moment at which the client waited for the lock.
+func renewerStalledWaiting(res *Result, who cast) bool {
+	renewer := res.History.Clients[who.client[0]] + ".renewer"
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Stall && f.On[0] == renewer && waitsAt(res, who.client[0], r.Struck) &&
+			min(r.Healed, res.History.End) >= r.Struck.Add(res.History.TTL)
+	})
+}
+
+// waitedWhile: a fault of the kind struck the server while the client waited
+// for the answer to an acquire.
+func waitedWhile(kind sim.FaultKind) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+			return f.Kind == kind && onServer(f, who.server) && waitsAt(res, who.client[0], r.Struck)
+		})
+	}
+}
+
+// waitsAt reports whether the client had called acquire and had no answer.
+func waitsAt(res *Result, client int32, at clock.Time) bool {
+	return anyOp(res, client, func(o *checker.Op) bool {
+		return o.Kind == checker.Acquire && o.Invoke.At <= at && at <= o.Return.At
+	})
+}
+
+// heldWhile: a fault of the kind struck the server while the client believed
+// to hold the lock.
+func heldWhile(kind sim.FaultKind) func(*Result, cast) bool {
+	return func(res *Result, who cast) bool {
+		return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+			return f.Kind == kind && onServer(f, who.server) && believesAt(res, who.client[0], r.Struck)
+		})
+	}
+}
+
+// believesAt reports whether the client believed to hold the lock.
+func believesAt(res *Result, client int32, at clock.Time) bool {
+	return anyOp(res, client, func(o *checker.Op) bool {
+		return acquired(o) && o.Return.At <= at && at < o.BelievesUntil.At
+	})
+}
+
+// putBack: the server's disk was put back to what it held before a grant of
+// the client.
+func putBack(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		if f.Kind != sim.RestoreSnapshot || !onServer(f, who.server) {
+			return false
+		}
+		age, err := f.By.Resolve(res.Params.Spans)
+		return err == nil && anyOp(res, who.client[0], func(o *checker.Op) bool {
+			at := granted(o)
+			return o.Kind == checker.Acquire && at.Known() && at.At <= r.Struck && at.At > r.Struck.Add(-age)
+		})
+	})
+}
+
+// replyLostAsking: a reply of the server to the client was dropped while the
+// client waited for the answer to an acquire.
+func replyLostAsking(res *Result, who cast) bool {
+	link := res.History.Clients[who.client[0]] + "->" + who.server
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.DropReply && f.On[0] == link && waitsAt(res, who.client[0], r.Struck)
 	})
 }
 
@@ -431,18 +522,6 @@ func serverCrashed(held bool) func(*Result, cast) bool {
 				}
 			}
 			return true
-		})
-	}
-}
-
-// struckHolding: a fault of the kind struck the server while the client
-// believed to hold the lock.
-func struckHolding(kind sim.FaultKind) func(*Result, cast) bool {
-	return func(res *Result, who cast) bool {
-		return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
-			return f.Kind == kind && f.On[0] == who.server && anyOp(res, who.client[0], func(o *checker.Op) bool {
-				return acquired(o) && o.Return.At <= r.Struck && r.Struck < o.BelievesUntil.At
-			})
 		})
 	}
 }

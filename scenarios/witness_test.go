@@ -125,6 +125,33 @@ var witnessCases = []struct {
 	{"redis-1 had a key overwritten while client-1 held the lock", "redis/lua-release",
 		`plan: [{fault: overwrite, on: redis-1, key: lock, before: client-1/work}]`,
 		`plan: [{fault: overwrite, on: redis-1, key: lock, at: 1500ms}]`},
+	{"client-2's renewer stalled past its ttl while it waited for the lock", "etcd/lock",
+		`{params: {work: 15s}, plan: [{fault: stall, on: client-2.renewer, at: 1s, for: ttl}]}`,
+		`{params: {work: 15s}, plan: [{fault: stall, on: client-2.renewer, at: 1s, for: 9s}]}`},
+	{"client-2's renewer stalled past its ttl while it waited for the lock", "etcd/lock",
+		`{params: {work: 15s}, plan: [{fault: stall, on: client-2.renewer, at: 1s, for: 60s}]}`,
+		`{params: {work: 15s}, plan: [{fault: stall, on: client-1.renewer, at: 1s, for: 60s}]}`}, // it had it
+	{"etcd-1 crashed while client-2 waited for the lock", "etcd/lock",
+		`plan: [{fault: crash, on: etcd-1, at: 500ms, restart: 1s}]`,
+		`plan: [{fault: crash, on: etcd-1, at: 1500ms, restart: 1s}]`},
+	{"redis-1 crashed while client-2 waited for the lock", "redis/lua-release",
+		`{params: {stagger: 2s}, plan: [{fault: crash, on: redis-1, after: "lock grants client-2", restart: 1s}]}`,
+		`{params: {stagger: 2s}, plan: [{fault: crash, on: redis-1, at: 1900ms, restart: 50ms}]}`}, // it had not asked
+	{"etcd-2 was paused while client-2 waited for the lock", "etcd/lock",
+		`plan: [{fault: pause, on: etcd-2, at: 500ms, for: 2s}]`,
+		`plan: [{fault: pause, on: etcd-2, at: 1500ms, for: 2s}]`},
+	{"etcd-1 was cut off while client-1 held the lock", "etcd/lock",
+		`plan: [{fault: partition, on: [etcd-1, client-1], from: [etcd-2, etcd-3], at: 500ms, for: 5s}]`,
+		`plan: [{fault: partition, on: [etcd-1, client-1], from: [etcd-2, etcd-3], at: 1500ms, for: 5s}]`},
+	{"etcd-1's disk stalled while client-1 held the lock", "etcd/lock",
+		`plan: [{fault: fsync-stall, on: etcd-1, at: 500ms, for: 5s}]`,
+		`plan: [{fault: fsync-stall, on: etcd-1, at: 1500ms, for: 5s}]`},
+	{"etcd-1's disk was put back to before client-1's grant", "etcd/lock",
+		`{params: {stagger: 5s}, plan: [{fault: restore-snapshot, on: etcd-1, at: 3s, by: 3s}]}`,
+		`{params: {stagger: 5s}, plan: [{fault: restore-snapshot, on: etcd-1, at: 3s, by: 2s}]}`},
+	{"zookeeper-1's reply to client-1 was lost while it asked for the lock", "zookeeper/lock",
+		`plan: [{fault: drop-reply, on: client-1->zookeeper-1, before: client-1/section#1/acquire/op#5}]`,
+		`plan: [{fault: drop-reply, on: client-1->zookeeper-1, before: client-1/section#1/release}]`},
 }
 
 func TestWitnesses(t *testing.T) {
