@@ -2,7 +2,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-.PHONY: demo test expectations race lint bench fuzz verify verify-arch browser
+.PHONY: demo test expectations race lint bench fuzz verify verify-arch browser conformance
 
 # The main job on embedded defaults: Kleppmann's scenario, told and judged.
 demo:
@@ -44,6 +44,11 @@ fuzz:
 # The HTML page in a real headless Chromium (Debian: apt-get install chromium).
 browser:
 	LOCKLAB_BROWSER=1 $(GO) test -count=1 -run TestBrowser ./reports
+
+# The engines beside a real redis-server (Debian: apt-get install redis-server),
+# and the library's stories on both engines for more seeds.
+conformance:
+	LOCKLAB_CONFORMANCE=1 $(GO) test -count=1 -run 'TestConformance|TestEnginesAgree' ./models ./scenarios
 
 verify:
 	$(GO) run ./cmd/locklab verify

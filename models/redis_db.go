@@ -191,10 +191,12 @@ func (db *redisDB) sweep(now int64) {
 
 // due returns the first wall-clock millisecond after which a key will be gone;
 // 0: none will.
-func (db *redisDB) due() int64 {
+func (db *redisDB) due() int64 { return firstExpiry(db.entries) }
+
+func firstExpiry(entries []redisEntry) int64 {
 	next := int64(0)
-	for i := range db.entries {
-		if at := db.entries[i].expires; at != 0 && (next == 0 || at < next) {
+	for i := range entries {
+		if at := entries[i].expires; at != 0 && (next == 0 || at < next) {
 			next = at
 		}
 	}

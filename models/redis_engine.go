@@ -20,8 +20,9 @@ type redisEngine interface {
 	// due is the wall-clock millisecond after which the next key will be
 	// gone; 0: none will.
 	due() int64
-	// holding says whose the lock under a key is.
-	holding(key string, now int64) Holding
+	// peek returns what it holds under a key, also if that has expired; nil if
+	// nothing. It is not to be changed.
+	peek(key string) *redisEntry
 	// evict and overwrite are done by somebody outside every session. They
 	// report whether anything has changed.
 	evict(key string, now int64) bool
@@ -41,12 +42,22 @@ func (db *redisDB) start(preset []redisEntry) {
 // close implements redisEngine.
 func (db *redisDB) close(s *redisSession) { db.end(s) }
 
-// holding implements redisEngine.
-func (db *redisDB) holding(key string, now int64) Holding {
-	for i := range db.entries {
-		if e := &db.entries[i]; e.key == key && !e.gone(now) {
-			return Holding{Op: e.op, Until: clock.Reading(e.expires)}
+// peek implements redisEngine.
+func (db *redisDB) peek(key string) *redisEntry { return peekAt(db.entries, key) }
+
+func peekAt(entries []redisEntry, key string) *redisEntry {
+	for i := range entries {
+		if entries[i].key == key {
+			return &entries[i]
 		}
+	}
+	return nil
+}
+
+// holdingIn says whose the lock under a key is.
+func holdingIn(engine redisEngine, key string, now int64) Holding {
+	if e := engine.peek(key); e != nil && !e.gone(now) {
+		return Holding{Op: e.op, Until: clock.Reading(e.expires)}
 	}
 	return Holding{}
 }
@@ -84,8 +95,13 @@ func NewRedisEngine(name string) (*RedisEngine, error) {
 // Do executes a command in a session, numbered from 0, at a wall-clock time.
 // WAIT does not wait: it answers what it would inside a transaction.
 func (e *RedisEngine) Do(session int, wall clock.Reading, c RedisCommand) RedisReply {
+	return e.do(session, wall, c, 0)
+}
+
+// do is Do for an operation.
+func (e *RedisEngine) do(session int, wall clock.Reading, c RedisCommand, op int32) RedisReply {
 	for len(e.sessions) <= session {
 		e.sessions = append(e.sessions, &redisSession{})
 	}
-	return e.engine.run(&c, e.sessions[session], wall, 0)
+	return e.engine.run(&c, e.sessions[session], wall, op)
 }

@@ -32,6 +32,7 @@ func (s *redisServer) persist(n *sim.Node, policy string) {
 	if policy == "" || policy == PersistNone {
 		return
 	}
+	s.env.lacking = "persistence"
 	s.aof = &redisFile{file: sim.NewFile[redisEffect](n), everysec: policy == PersistEverysec}
 	s.db.logs = true
 }

@@ -20,6 +20,7 @@ type redisGroup struct {
 // newRedisGroup adds a primary redis-1, replicas redis-2 and so on, each on a
 // node of its own, and the monitor.
 func newRedisGroup(env *Env, replicas int, preset ...redisEntry) *redisGroup {
+	env.lacking = "replication"
 	g := &redisGroup{env: env, histories: 1}
 	for i := range replicas + 1 {
 		s := newRedis(env, "redis-"+strconv.Itoa(i+1), preset...)
@@ -59,7 +60,7 @@ func (g *redisGroup) watch() []*sim.Process {
 // named.
 func (g *redisGroup) holding(key string) Holding {
 	s := g.servers[g.primary]
-	return s.engine.holding(key, wallMillis(s.proc.Wall()))
+	return holdingIn(s.engine, key, wallMillis(s.proc.Wall()))
 }
 
 // better reports whether a replica is to be promoted rather than another:

@@ -140,11 +140,8 @@ func (db *redisDB) get(key string) RedisReply {
 // setCommand is SET. With GET it answers the old value, whether it wrote or
 // not.
 func (db *redisDB) setCommand(c *RedisCommand) RedisReply {
-	switch {
-	case c.NX && c.XX, c.KeepTTL && c.TTL != 0:
-		return redisFail(errSyntax)
-	case c.TTL != 0 && c.TTL.Milliseconds() <= 0:
-		return redisFail("ERR invalid expire time in 'set' command")
+	if why := c.badSet(); why != "" {
+		return redisFail(why)
 	}
 	answer := redisOK
 	if c.Get {
@@ -168,6 +165,17 @@ func (db *redisDB) setCommand(c *RedisCommand) RedisReply {
 	}
 	db.set(c.Key, c.Value, expires)
 	return answer
+}
+
+// badSet says why the options of a SET cannot be; "" if they can.
+func (c *RedisCommand) badSet() string {
+	switch {
+	case c.NX && c.XX, c.KeepTTL && c.TTL != 0:
+		return errSyntax
+	case c.TTL != 0 && c.TTL.Milliseconds() <= 0:
+		return "ERR invalid expire time in 'set' command"
+	}
+	return ""
 }
 
 // ttl answers TTL (in seconds, rounded to the nearest) and PTTL: -2 without

@@ -2,6 +2,7 @@ package models
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"locklab/clock"
@@ -15,8 +16,7 @@ type redisServer struct {
 	env    *Env
 	proc   *sim.Process
 	engine redisEngine
-	db     redisDB // the native engine
-	native bool
+	db     redisDB      // the native engine
 	preset []redisEntry // what it holds at the very first start
 	booted bool
 	expiry int64 // the wall-clock millisecond that the timer of expiry is set for; 0: none
@@ -61,6 +61,7 @@ func newRedis(env *Env, name string, preset ...redisEntry) *redisServer {
 // newPersistentRedis is newRedis with a persistence of its own.
 func newPersistentRedis(env *Env, name, persistence string, preset ...redisEntry) *redisServer {
 	s := &redisServer{env: env, preset: preset}
+	s.useEngine()
 	n := env.World.AddNode(name)
 	s.persist(n, persistence)
 	s.proc = n.AddServer(name, s)
@@ -69,14 +70,24 @@ func newPersistentRedis(env *Env, name, persistence string, preset ...redisEntry
 
 // useEngine gives the server its engine. The native one is part of the server,
 // since a run builds many.
-func (s *redisServer) useEngine() { s.engine, s.native = &s.db, true }
+func (s *redisServer) useEngine() {
+	s.env.hasRedis = true
+	if s.env.Options.Engine == EngineMiniredis {
+		s.engine = s.env.miniredis()
+		return
+	}
+	s.engine = &s.db
+}
 
 // newRedisEngine returns an engine by its name, for use without a server.
 func newRedisEngine(name string) (redisEngine, error) {
-	if name != "" && name != "native" {
-		return nil, fmt.Errorf("no engine is called %q; known are: native", name)
+	switch name {
+	case "", EngineNative:
+		return &redisDB{}, nil
+	case EngineMiniredis:
+		return newMiniEngine(), nil
 	}
-	return &redisDB{}, nil
+	return nil, fmt.Errorf("no engine is called %q; known are: %s", name, strings.Join(Engines(), ", "))
 }
 
 // Start implements sim.Handler: memory is empty, and what the file has comes
@@ -87,9 +98,6 @@ func (s *redisServer) Start(p *sim.Process) {
 	s.stalled, s.unsent, s.unsentBy, s.behind = false, nil, nil, nil
 	first := !s.booted
 	s.booted = true
-	if s.engine == nil {
-		s.useEngine()
-	}
 	if first {
 		s.engine.start(s.preset)
 	} else {
@@ -121,7 +129,7 @@ func (s *redisServer) handle(p *sim.Process, m *sim.Message) {
 	}
 	c := m.Body.(*RedisCommand)
 	session := s.session(m.Conn)
-	if s.native && c.Verb == RedisWait && !session.multi && s.wait(m, c, session) {
+	if c.Verb == RedisWait && !session.multi && s.wait(m, c, session) {
 		return
 	}
 	r := s.env.replies.Get()
@@ -300,5 +308,5 @@ func (s *redisServer) holding(key string) Holding {
 	if s.proc.Down() && s.aof == nil {
 		return Holding{}
 	}
-	return s.engine.holding(key, wallMillis(s.proc.Wall()))
+	return holdingIn(s.engine, key, wallMillis(s.proc.Wall()))
 }

@@ -154,9 +154,9 @@ func wallAt(ms int64) clock.Reading {
 }
 
 // play runs a transcript on an engine.
-func play(t *testing.T, lines []string) {
+func play(t *testing.T, engine string, lines []string) {
 	t.Helper()
-	e, err := NewRedisEngine("native")
+	e, err := NewRedisEngine(engine)
 	require.NoError(t, err)
 	now := int64(0)
 	for i, line := range lines {
@@ -193,7 +193,9 @@ var redisTranscripts = []struct {
 		"SET a 1 -> +OK", "EXISTS a a -> :2", "DEL a b -> :1", "DEL a -> :0", "SET a 1 PX 10 -> +OK", "+11 DEL a -> :0"}},
 	{"INCR", "t_string.c, incrDecrCommand", []string{
 		"INCR n -> :1", "SET n 9223372036854775807 -> +OK", "INCR n -> -ERR increment or decrement would overflow",
-		"SET n 01 -> +OK", "INCR n -> -ERR value is not an integer or out of range", "SET n 5 PX 100 -> +OK", "INCR n -> :6", "PTTL n -> :100"}},
+		"SET n x -> +OK", "INCR n -> -ERR value is not an integer or out of range", "SET n 5 PX 100 -> +OK", "INCR n -> :6", "PTTL n -> :100"}},
+	{incrTranscript, "util.c, string2ll", []string{
+		"SET n 01 -> +OK", "INCR n -> -ERR value is not an integer or out of range", "SET n +1 -> +OK", "INCR n -> -ERR value is not an integer or out of range"}},
 	{"sorted sets", "redis.io/commands/zadd and others; members of one score by their bytes", []string{
 		"ZADD z 3 c -> :1", "ZADD z 3 ab -> :1", "ZADD z 1 a -> :1", "ZADD z 2 b -> :1", "ZADD z 2 b -> :0",
 		"ZRANGE z 0 -1 -> [\"a\" \"b\" \"ab\" \"c\"]", "ZRANGE z -2 -1 -> [\"ab\" \"c\"]", "ZRANGE z 1 100 -> [\"b\" \"ab\" \"c\"]",
@@ -239,13 +241,21 @@ var redisTranscripts = []struct {
 		"EVAL setAndCount l v 100 n -> :1", "EVAL setAndCount l w 100 n -> (nil)", "+101 EVAL setAndCount l w 100 n -> :2", "PTTL l -> :100",
 		"EVAL extendIfMine l v 500 -> :0", "EVAL extendIfMine l w 500 -> :1", "PTTL l -> :500", "+501 EVAL extendIfMine l w 500 -> :0",
 		"EVAL extendOrRecreate l v 500 -> :1", "GET l -> \"v\"", "EVAL extendOrRecreate l w 500 -> :0", "+10 EVAL extendOrRecreate l v 500 -> :1", "PTTL l -> :500"}},
+	{loadTranscript, "eval.c: a script is kept before it runs", []string{
+		"ZADD z 1 a -> :1", "MULTI -> +OK", "EVAL compareAndDelete z v -> +QUEUED", "EVALSHA compareAndDelete l v -> +QUEUED",
+		"EXEC -> [-WRONGTYPE Operation against a key holding the wrong kind of value script: " + compareAndDelete.SHA() + ", on @user_script:2. :0]"}},
 	{"WAIT without replicas, or inside a transaction, does not wait", "redis.io/commands/wait", []string{
 		"WAIT 0 0 -> :0", "WAIT 0 -1 -> -ERR timeout is negative", "MULTI -> +OK", "WAIT 1 1000 -> +QUEUED", "EXEC -> [:0]"}},
 }
 
 func TestRedisTranscripts(t *testing.T) {
-	for _, c := range redisTranscripts {
-		t.Run(c.name, func(t *testing.T) { play(t, c.lines) })
+	for _, engine := range Engines() {
+		for _, c := range redisTranscripts {
+			if engine == EngineMiniredis && miniredisDiffers[c.name] != "" {
+				continue
+			}
+			t.Run(engine+"/"+c.name, func(t *testing.T) { play(t, engine, c.lines) })
+		}
 	}
 }
 
@@ -270,7 +280,7 @@ func TestRedisRESP(t *testing.T) {
 	list := redisList([]RedisReply{redisOK, redisNumber(-1), redisBulk(RedisString("abc")), redisNil, redisFail("ERR x"), {kind: replyNilArray}})
 	require.Equal(t, "*6\r\n+OK\r\n:-1\r\n$3\r\nabc\r\n$-1\r\n-ERR x\r\n*-1\r\n", list.RESP())
 	_, err := NewRedisEngine("dragonfly")
-	require.EqualError(t, err, `no engine is called "dragonfly"; known are: native`)
+	require.EqualError(t, err, `no engine is called "dragonfly"; known are: native, miniredis`)
 	e, err := NewRedisEngine("")
 	require.NoError(t, err)
 	now := e.Do(0, wallAt(1), RedisCommand{Verb: RedisTime})

@@ -66,8 +66,6 @@ type redlockNode struct {
 	// Of one that stays away.
 	back clock.Reading // by its monotonic clock: from when on it serves
 	lost redisEntry    // what the crash took
-
-	told redisEntry // scratch: what an engine tells
 }
 
 // newRedlockNode adds a node to the world, on a machine of its own.
@@ -133,19 +131,4 @@ func (n *redlockNode) vote() *redisEntry {
 }
 
 // memory is the lock as the node has it, or had it when it went down.
-func (n *redlockNode) memory() *redisEntry {
-	if !n.native { // an engine tells less; no two operations share a value
-		h := n.engine.holding(redisLockKey, 0)
-		n.told = redisEntry{value: RedisInt(int64(h.Op)), op: h.Op, expires: int64(h.Until)}
-		if h.Op == 0 {
-			return nil
-		}
-		return &n.told
-	}
-	for i := range n.db.entries {
-		if e := &n.db.entries[i]; e.key == redisLockKey {
-			return e
-		}
-	}
-	return nil
-}
+func (n *redlockNode) memory() *redisEntry { return n.engine.peek(redisLockKey) }

@@ -157,6 +157,8 @@ type Options struct {
 	Keepalive         time.Duration // tcp_keepalives_idle; 0: the operating system's
 	IdleInTransaction time.Duration // idle_in_transaction_session_timeout; 0: off
 	PoolSize          int           // of PgBouncer
+
+	Engine string // of Redis servers, one of Engines(); empty: the native one
 }
 
 // Env is what designs and resources are built from: the world of one run, and
@@ -170,6 +172,7 @@ type Env struct {
 	// Store is the resource, once it is set up.
 	Store Store
 	payloads
+	engines
 }
 
 // payloads is the memory for what messages carry. It dies with the run, as the
@@ -200,6 +203,7 @@ func (e *Env) Reset(o Options) {
 	e.pgStatements.Reset()
 	e.pgResults.Reset()
 	e.pgRouted.Reset()
+	e.engines.reset()
 	e.inside, e.Store = Store{}, Store{}
 }
 

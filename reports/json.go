@@ -93,7 +93,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 // JSON returns a run for machines, as one object on one line without its end.
 func JSON(res *scenarios.Result) ([]byte, error) {
 	out := runJSON{
-		Schema: schema, Design: res.Design.Name, Resource: res.Resource.Name, Engine: engineNative, Seed: res.Seed,
+		Schema: schema, Design: res.Design.Name, Resource: res.Resource.Name, Engine: res.EngineName(), Seed: res.Seed,
 		Verdict: res.Verdict.String(), Lock: res.Report.Lock.String(), Ended: res.Ended.String(), Findings: []findingJSON{}, Metrics: object{},
 		Witnesses: object{}, Unfired: idleFaults(res), TraceHash: fmt.Sprintf("%016x", res.Hash), Events: res.Events,
 	}

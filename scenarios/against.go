@@ -63,7 +63,11 @@ func counterfactual(c Case, seed uint64) (Counterfactual, error) {
 	row := Counterfactual{Design: c.Design.Name, Resource: c.Resource.Name}
 	r, err := NewRunner(c)
 	var fe *sim.FaultError
+	var ee *EngineError
 	switch {
+	case errors.As(err, &ee):
+		row.NotApplicable = ee.Error()
+		return row, nil
 	case errors.As(err, &fe):
 		row.NotApplicable = fe.Error()
 		return row, nil

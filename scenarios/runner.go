@@ -19,6 +19,7 @@ type Case struct {
 	Resource *models.ResourceKind
 	Params   Params
 	Plan     sim.Plan // may name roles (see Runner.Cast); the runner's own names processes
+	Engine   string   // of Redis servers, one of models.Engines(); empty: the native one
 	// Repeat is the command that repeats the run, where it is not locklab run.
 	Repeat string
 }
@@ -91,6 +92,9 @@ func NewRunner(c Case) (*Runner, error) {
 	r.next = make([]int, c.Params.Clients)
 	r.begin()
 	r.build()
+	if err := r.env.CheckEngine(c.Design); err != nil {
+		return nil, &EngineError{err}
+	}
 	if err := r.SetPlan(c.Plan); err != nil {
 		return nil, err
 	}
@@ -159,7 +163,7 @@ func (r *Runner) options() models.Options {
 		Persistence: p.Persistence, Replicas: p.Replicas, ReplicationLag: p.ReplicationLag, DownAfter: p.DownAfter,
 		Members: p.Members, StaleLessor: p.StaleLessor, PlainCreate: p.PlainCreate,
 		Standby: standbyOf(p.Standby), CommitAsync: p.SynchronousCommit == CommitOff, Keepalive: p.TCPKeepalive,
-		IdleInTransaction: p.IdleInTransactionTimeout, PoolSize: p.PoolSize}
+		IdleInTransaction: p.IdleInTransactionTimeout, PoolSize: p.PoolSize, Engine: r.Engine}
 }
 
 // build puts clients, lock servers and storage into the world, in this order.
@@ -317,6 +321,9 @@ func CommandOf(c *Case, seed uint64) string {
 		name, base = c.Scenario.Ref(), c.Scenario.Params
 	}
 	command := fmt.Sprintf("locklab run %s --design %s --resource %s --seed %d", name, c.Design.Name, c.Resource.Name, seed)
+	if e := c.EngineName(); e != models.EngineNative {
+		command += " --engine " + e
+	}
 	if set := c.Params.Differing(&base); len(set) > 0 {
 		parts := make([]string, len(set))
 		for i, s := range set {
@@ -347,6 +354,9 @@ func (res *Result) AsExpected() bool {
 func (res *Result) PlanFile() *PlanFile {
 	f := &PlanFile{Design: res.Design.Name, Resource: res.Resource.Name, Seed: res.Seed, Params: res.Params, Plan: res.Plan,
 		TraceHash: fmt.Sprintf("%016x", res.Hash), Verdict: res.Verdict.String(), Lock: res.Report.Lock.String()}
+	if e := res.EngineName(); e != models.EngineNative {
+		f.Engine = e
+	}
 	if s := res.Scenario; s != nil {
 		f.Scenario, f.Title, f.Witnesses = s.Name, s.Title, s.Witnesses
 	}

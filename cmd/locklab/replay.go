@@ -16,6 +16,7 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	var brief, asJSON bool
+	var engine string
 	var against againstFlag
 	cmd := &cobra.Command{
 		Use:   "replay PLAN.yaml",
@@ -29,16 +30,20 @@ func (a *app) replayCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.replay(cmd.Context(), args[0], designs, brief, asJSON)
+			return a.replay(cmd.Context(), args[0], designs, engine, brief, asJSON)
 		},
 	}
 	cmd.Flags().BoolVar(&brief, "brief", false, "only compare; do not tell the story")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object, as run --json prints")
+	cmd.Flags().StringVar(&engine, "engine", "", "engine of the Redis servers: native or miniredis; default: the file's")
 	against.add(cmd.Flags())
 	return cmd
 }
 
-func (a *app) replay(ctx context.Context, name string, against []*models.Design, brief, asJSON bool) error {
+func (a *app) replay(ctx context.Context, name string, against []*models.Design, engine string, brief, asJSON bool) error {
+	if err := scenarios.CheckEngineName(engine); err != nil {
+		return err
+	}
 	file, err := findPlan(name)
 	if err != nil {
 		return err
@@ -48,6 +53,10 @@ func (a *app) replay(ctx context.Context, name string, against []*models.Design,
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	c.Repeat = "locklab replay " + scenarios.ShellWord(name)
+	if engine != "" {
+		c.Engine = engine
+		c.Repeat += " --engine " + engine
+	}
 	r, err := scenarios.NewRunner(c)
 	if err != nil {
 		return inFile(name, file.Locate(err))
@@ -111,11 +120,11 @@ func caseOf(f *scenarios.PlanFile) (scenarios.Case, error) {
 	if err != nil {
 		return scenarios.Case{}, err
 	}
-	if f.Engine != "" && f.Engine != "native" {
-		return scenarios.Case{}, scenarios.Unknown("engine", f.Engine, []string{"native"})
+	if err := scenarios.CheckEngineName(f.Engine); err != nil {
+		return scenarios.Case{}, err
 	}
 	s := &scenarios.Scenario{Name: f.Scenario, Title: f.Title, Params: f.Params, Plan: f.Plan, Witnesses: f.Witnesses}
-	return scenarios.Case{Scenario: s, Design: design, Resource: resource, Params: f.Params, Plan: f.Plan}, nil
+	return scenarios.Case{Scenario: s, Design: design, Resource: resource, Params: f.Params, Plan: f.Plan, Engine: f.Engine}, nil
 }
 
 // compare says whether the run is the one that the file records. The hash

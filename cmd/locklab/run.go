@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"locklab/checker"
+	"locklab/models"
 	"locklab/reports"
 	"locklab/scenarios"
 	"locklab/sim"
@@ -45,6 +46,7 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
   locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --history h.jsonl --plan p.yaml
   locklab run kleppmann/gc-pause --html pause.html
   locklab run kleppmann/gc-pause --design redis/lua-release --resource plain --against all
+  locklab run kleppmann/gc-pause --design redis/lua-token --resource fenced --engine miniredis
   locklab run my-scenario.yaml --json`,
 		Args: exactly(1, "one scenario (see locklab list) or one YAML file"),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runScenario(cmd, args[0], &f) },
@@ -53,7 +55,7 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
 	fl.StringSliceVar(&f.designs, "design", nil, "designs, by name or pattern (redis/*, all); default: the scenario's")
 	fl.StringSliceVar(&f.resources, "resource", nil, "resources, by name or pattern; default: the scenario's")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of every choice")
-	fl.StringVar(&f.engine, "engine", "native", "engine of the servers: native")
+	fl.StringVar(&f.engine, "engine", models.EngineNative, "engine of the Redis servers: native, or miniredis, which runs the Lua scripts; other designs are left out then")
 	fl.StringVar(&f.set, "set", "", "parameters to change, like ttl=30s,work=2s or preset=redsync (see locklab list parameters, presets)")
 	fl.BoolVar(&f.json, "json", false, "one JSON object a line for each design and resource")
 	fl.BoolVar(&f.brief, "brief", false, "only the table of answers")
@@ -66,8 +68,8 @@ scenario names, or those that you ask for. More than four runs are shown as a ta
 }
 
 func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
-	if f.engine != "native" {
-		return scenarios.Unknown("engine", f.engine, []string{"native"})
+	if err := scenarios.CheckEngineName(f.engine); err != nil {
+		return err
 	}
 	s, err := findScenario(name)
 	if err != nil {
@@ -88,13 +90,16 @@ func (a *app) runScenario(cmd *cobra.Command, name string, f *runFlags) error {
 	if err != nil {
 		return err
 	}
-	if (f.history != "" || f.plan != "" || f.porcupine != "") && len(cases) != 1 {
-		return fmt.Errorf("--history, --plan and --porcupine write one run, and this would be %d; choose one with --design and --resource", len(cases))
-	}
 	for i := range cases {
 		if err := cases[i].Params.Apply(settings); err != nil {
 			return fmt.Errorf("--set: %w", err)
 		}
+	}
+	if cases, left, err = scenarios.OnEngine(cases, f.engine, left); err != nil {
+		return err
+	}
+	if (f.history != "" || f.plan != "" || f.porcupine != "") && len(cases) != 1 {
+		return fmt.Errorf("--history, --plan and --porcupine write one run, and this would be %d; choose one with --design and --resource", len(cases))
 	}
 	out := runOutput{app: a, flags: f, told: !f.json && !f.brief && !f.prints() && len(cases) <= storiesMax, left: left}
 	if f.html != "" {
