@@ -11,21 +11,8 @@ import (
 // every seed, drawn, cast and followed.
 func BenchmarkSweepPauses(b *testing.B) {
 	r := lock3(b)
-	defer r.Close()
 	a := NewAdversary(&r.Params, []sim.FaultKind{sim.Pause})
-	b.ReportAllocs()
-	seed, events := uint64(0), int64(0)
-	for b.Loop() {
-		seed++
-		r.follow(r.Cast(DrawPlan(seed, a)))
-		res, err := r.Run(seed, sim.TraceOff)
-		if err != nil {
-			b.Fatal(err)
-		}
-		events += res.Events
-	}
-	b.ReportMetric(float64(seed)/b.Elapsed().Seconds(), "runs/s")
-	b.ReportMetric(float64(events)/float64(seed), "events/run")
+	benchRuns(b, r, func(seed uint64) { r.follow(r.Cast(DrawPlan(seed, a))) })
 }
 
 func BenchmarkDrawPlan(b *testing.B) {
