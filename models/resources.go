@@ -1,10 +1,6 @@
 package models
 
-import (
-	"errors"
-
-	"locklab/sim"
-)
+import "locklab/sim"
 
 // Resources is the catalogue of protected resources, in its documented order.
 func Resources() []*ResourceKind {
@@ -198,6 +194,3 @@ func (s *storeSection) send(t *sim.Task, r storeRequest) (*storeReply, error) {
 
 // Lost implements Section. The storage knows of no lock.
 func (s *storeSection) Lost(*sim.Task) bool { return false }
-
-// IsNo reports whether an error is a definite no.
-func IsNo(err error) bool { return err != nil && !errors.Is(err, sim.ErrUnknown) }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"locklab/scenarios"
 )
@@ -22,7 +21,7 @@ func Against(w io.Writer, rows []scenarios.Counterfactual, style Style) error {
 		lines = append(lines, []string{r.Design, r.Resource, r.Verdict, r.Lock, againstNote(r)})
 		colors = append(colors, verdictColor(r.Verdict))
 	}
-	return grid(w, lines, 2, colors, style)
+	return grid(w, lines, inColumn(2, colors), style)
 }
 
 func againstTitle(rows []scenarios.Counterfactual) string {
@@ -81,32 +80,4 @@ func againstRow(scenario string, r *scenarios.Counterfactual) againstJSON {
 		unfired = []int{}
 	}
 	return againstJSON{schema, true, scenario, r.Design, r.Resource, r.Verdict, r.Lock, r.Saves, r.Same, unfired, r.NotApplicable}
-}
-
-// grid writes lines as columns; the first line is the head. The cells of one
-// column are painted, a colour for each line.
-func grid(w io.Writer, lines [][]string, painted int, colors []string, style Style) error {
-	widths := make([]int, len(lines[0]))
-	for _, l := range lines {
-		for i, cell := range l {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
-	for n, l := range lines {
-		var b strings.Builder
-		for i, cell := range l {
-			padded := cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch {
-			case n == 0:
-				padded = style.bold(padded)
-			case i == painted:
-				padded = style.paint(colors[n], padded)
-			}
-			b.WriteString(padded + "  ")
-		}
-		if _, err := fmt.Fprintln(w, style.text(strings.TrimRight(b.String(), " "))); err != nil {
-			return err
-		}
-	}
-	return nil
 }

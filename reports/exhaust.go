@@ -95,7 +95,7 @@ func exhaustLevels(w io.Writer, e *scenarios.Exhausted, style Style) error {
 		}
 		lines, colors = append(lines, append(line, fmt.Sprint(l.Lost), note)), append(colors, "")
 	}
-	return grid(w, lines, -1, colors, style)
+	return grid(w, lines, inColumn(-1, colors), style)
 }
 
 // kindsMax is how many combinations of kinds are told.
@@ -112,7 +112,7 @@ func exhaustFewest(w io.Writer, e *scenarios.Exhausted, style Style) error {
 		lines = append(lines, []string{f.Answer, fmt.Sprint(f.Faults), fmt.Sprint(f.Runs), kindRuns(f)})
 		colors = append(colors, verdictColor(f.Answer))
 	}
-	return grid(w, lines, 0, colors, style)
+	return grid(w, lines, inColumn(0, colors), style)
 }
 
 func kindRuns(f *scenarios.Fewest) string {
@@ -153,7 +153,7 @@ func ExhaustTable(w io.Writer, rows []ExhaustRow, style Style) error {
 		}
 		lines, colors = append(lines, line), append(colors, color)
 	}
-	return grid(w, lines, 2, colors, style)
+	return grid(w, lines, inColumn(2, colors), style)
 }
 
 // fewestOf is the number, or how far was looked in vain.

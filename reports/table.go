@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"locklab/scenarios"
 )
@@ -60,31 +59,15 @@ func Table(w io.Writer, rows []Row, style Style) error {
 	for _, r := range rows {
 		lines = append(lines, []string{r.Design, r.Resource, r.Verdict, r.Lock, r.Expected, r.Findings})
 	}
-	widths := make([]int, len(head))
-	for _, l := range lines {
-		for i, cell := range l {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+	return grid(w, lines, func(line, column int) string {
+		switch {
+		case column == 2:
+			return verdictColor(rows[line-1].Verdict)
+		case column == 4 && rows[line-1].Differs:
+			return "1;31"
 		}
-	}
-	for n, l := range lines {
-		var b strings.Builder
-		for i, cell := range l {
-			padded := cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-			switch {
-			case n == 0:
-				padded = style.bold(padded)
-			case i == 2:
-				padded = style.paint(verdictColor(cell), padded)
-			case i == 4 && rows[n-1].Differs:
-				padded = style.paint("1;31", padded)
-			}
-			b.WriteString(padded + "  ")
-		}
-		if _, err := fmt.Fprintln(w, style.text(strings.TrimRight(b.String(), " "))); err != nil {
-			return err
-		}
-	}
-	return nil
+		return ""
+	}, style)
 }
 
 // verdictColor is the SGR code of a verdict.
