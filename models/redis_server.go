@@ -60,7 +60,8 @@ func newRedis(env *Env, name string, preset ...redisEntry) *redisServer {
 
 // newPersistentRedis is newRedis with a persistence of its own.
 func newPersistentRedis(env *Env, name, persistence string, preset ...redisEntry) *redisServer {
-	s := &redisServer{env: env, preset: preset}
+	s := env.redisServers.Get()
+	s.env, s.preset = env, preset
 	s.useEngine()
 	n := env.World.AddNode(name)
 	s.persist(n, persistence)

@@ -40,20 +40,20 @@ func newRedlockEnsemble(env *Env, restart redlockRestart) (e *redlockEnsemble, w
 func (e *redlockEnsemble) holder() Holding {
 	e.votes = e.votes[:0]
 	for _, n := range e.nodes {
-		if v := n.vote(); v != nil {
-			e.votes = append(e.votes, v)
+		v := n.vote()
+		if v == nil {
+			continue
 		}
-	}
-	for i := 0; i+e.quorum <= len(e.votes); i++ { // a quorum's first vote is one of these
-		first, same := e.votes[i], 1
-		for _, v := range e.votes[i+1:] {
-			if v.op == first.op && v.value == first.value { // the tries of an acquire differ in their value
+		same := 1
+		for _, other := range e.votes {
+			if other.op == v.op && other.value == v.value { // the tries of an acquire differ in their value
 				same++
 			}
 		}
-		if same >= e.quorum {
-			return Holding{Op: first.op}
+		if same == e.quorum {
+			return Holding{Op: v.op}
 		}
+		e.votes = append(e.votes, v)
 	}
 	return Holding{}
 }
@@ -70,7 +70,9 @@ type redlockNode struct {
 
 // newRedlockNode adds a node to the world, on a machine of its own.
 func newRedlockNode(env *Env, name string, restart redlockRestart) *redlockNode {
-	n := &redlockNode{redisServer: &redisServer{env: env}, restart: restart}
+	n := env.redlockNodes.Get()
+	n.redisServer, n.restart = env.redisServers.Get(), restart
+	n.env = env
 	n.useEngine()
 	machine := env.World.AddNode(name)
 	policy := env.Options.Persistence

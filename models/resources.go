@@ -106,7 +106,8 @@ type storeSection struct {
 
 // Enter implements Resource.
 func (h *storeHandle) Enter(t *sim.Task, g *Grant) (Section, error) {
-	s := &storeSection{storeHandle: h, grant: g}
+	s := h.env.sections.Get()
+	s.storeHandle, s.grant = h, g
 	if !h.marks {
 		return s, nil
 	}

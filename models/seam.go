@@ -175,9 +175,14 @@ type Env struct {
 	engines
 }
 
-// payloads is the memory for what messages carry. It dies with the run, as the
-// messages do.
+// payloads is the memory for what messages carry, and for whatever else dies
+// with the run and is made in each.
 type payloads struct {
+	tenures       sim.Slab[tenure]
+	helds         sim.Slab[held]
+	sections      sim.Slab[storeSection]
+	redlockNodes  sim.Slab[redlockNode]
+	redisServers  sim.Slab[redisServer]
 	commands      sim.Slab[RedisCommand]
 	replies       sim.Slab[RedisReply]
 	peers         sim.Slab[redisPeer]
@@ -193,6 +198,11 @@ type payloads struct {
 // Reset makes the environment ready for another run in its world.
 func (e *Env) Reset(o Options) {
 	e.Options = o
+	e.tenures.Reset()
+	e.helds.Reset()
+	e.sections.Reset()
+	e.redlockNodes.Reset()
+	e.redisServers.Reset()
 	e.commands.Reset()
 	e.replies.Reset()
 	e.peers.Reset()

@@ -64,7 +64,9 @@ func (l *locked) acquire(t *sim.Task, job int) (*tenure, error) {
 		if err == nil {
 			rec.Acquired(t, op, g.Token)
 			g.Op = op
-			return &tenure{Grant: g, checks: opts.ChecksValidity, rec: rec}, nil
+			n := l.env.tenures.Get()
+			n.Grant, n.checks, n.rec = g, opts.ChecksValidity, rec
+			return n, nil
 		}
 		over := errors.Is(err, sim.ErrUnknown) || errors.Is(err, ErrLost)
 		if over {
@@ -92,7 +94,9 @@ func (l *locked) hold(t *sim.Task, job int, n *tenure, body func(Section) error)
 	t.Enter(job, sim.PhaseRead)
 	s, err := l.resource.Enter(t, &n.Grant)
 	if err == nil {
-		err = body(&held{Section: s, tenure: n})
+		h := l.env.helds.Get()
+		h.Section, h.tenure = s, n
+		err = body(h)
 	}
 	if errors.Is(err, ErrRefused) || errors.Is(err, ErrConflict) {
 		n.learnLoss(t)

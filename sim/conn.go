@@ -122,7 +122,12 @@ type Call struct {
 	reply   Payload
 	err     error
 	done    bool
-	timed   bool // a timeout is pending
+
+	// Of one with a timeout: when, in which order among events of the same
+	// time, and whose timeout comes after it (see timeoutLine).
+	deadline clock.Reading
+	seq      uint64
+	behind   *Call
 }
 
 // Call sends a request and waits for its reply. Without one within timeout (by
@@ -153,9 +158,7 @@ func (t *Task) Start(c *Conn, body Payload, timeout time.Duration) *Call {
 		w.cfg.Observer.Sent(m)
 	}
 	if timeout > 0 {
-		call.timed = true
-		e := t.proc.schedule(evTimeout, onMonotonic, t.proc.node.mono.Read(w.now).Add(timeout))
-		e.call = call
+		t.proc.setTimeout(call, timeout)
 	}
 	return call
 }
@@ -205,9 +208,6 @@ func (w *World) settle(call *Call, body Payload, err error) {
 		return
 	}
 	call.done, call.reply, call.err = true, body, err
-	if call.timed && err != ErrTimeout {
-		w.queue.bury()
-	}
 	c := call.conn
 	for i, other := range c.calls {
 		if other == call {

@@ -39,7 +39,8 @@ type version[T any] struct {
 
 // NewFile makes an empty file on the node's disk.
 func NewFile[T any](n *Node) *File[T] {
-	f := &File[T]{disk: &n.disk}
+	const few = 16 // records of an ordinary run
+	f := &File[T]{disk: &n.disk, records: make([]T, 0, few), times: make([]clock.Time, 0, few)}
 	n.disk.files = append(n.disk.files, f)
 	return f
 }

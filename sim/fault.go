@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,7 @@ type armedFault struct {
 }
 
 func (in *injector) reset() {
-	*in = injector{armed: in.armed[:0], filters: in.filters[:0]}
+	*in = injector{armed: in.armed[:0], counts: in.counts, filters: in.filters[:0]}
 }
 
 // arm resolves the plan's names and sets its triggers.
@@ -66,7 +67,8 @@ func (in *injector) arm(w *World, plan Plan) error {
 		return nil
 	}
 	for k := range in.counts {
-		in.counts[k] = make([]int32, len(w.procs))
+		in.counts[k] = slices.Grow(in.counts[k][:0], len(w.procs))[:len(w.procs)]
+		clear(in.counts[k])
 	}
 	for i := range plan.Faults {
 		a, err := w.resolveAt(plan, i)

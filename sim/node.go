@@ -19,6 +19,8 @@ type Node struct {
 	down  bool
 	disk  Disk
 	procs []*Process
+	// fewProcs is room for procs: most machines run one.
+	fewProcs [1]*Process
 	// behind are the messages that reached a suspended machine: their senders
 	// retransmit them when it is back.
 	behind []*Message
@@ -26,7 +28,9 @@ type Node struct {
 
 // AddNode adds a machine. Its clocks are right; the plan may change them.
 func (w *World) AddNode(name string) *Node {
-	n := &Node{w: w, id: network.Node(len(w.nodes)), name: name, wall: clock.New(WallStart, 0)}
+	n := w.nodeSlab.Get()
+	n.w, n.id, n.name, n.wall = w, network.Node(len(w.nodes)), name, clock.New(WallStart, 0)
+	n.procs = n.fewProcs[:0]
 	n.disk.node = n
 	w.nodes = append(w.nodes, n)
 	return n
@@ -75,6 +79,7 @@ type Process struct {
 	watchers    []int32 // faults that wait for a place here
 	inbox       []*Message
 	receiver    *Task
+	timeouts    [timeoutLines]timeoutLine
 }
 
 // ProcID numbers the processes of a world in the order of their creation.

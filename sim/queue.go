@@ -36,7 +36,7 @@ type event struct {
 	side     int8   // connections: whose side
 	accepted bool   // messages: the receiver's kernel has it already
 	gen      uint32 // tasks: which wait is meant; processes: which incarnation
-	id       uint64 // server timers: the server's own number; faults: which
+	id       uint64 // server timers: the server's own number; faults: which; timeouts: in which line, from 1
 	deadline clock.Reading
 	proc     *Process
 	task     *Task
@@ -50,8 +50,6 @@ func (e *event) stale() bool {
 	switch e.kind {
 	case evWake:
 		return e.task.done || e.task.gen != e.gen
-	case evTimeout:
-		return e.call.done || e.call.task.done
 	case evTimer:
 		return e.proc.incarnation != e.gen
 	}
@@ -102,7 +100,16 @@ func (q *queue) event(e entry) *event {
 
 // push adds an event at the given time, behind everything already there for
 // that time, and returns it for the caller to fill in.
-func (q *queue) push(at clock.Time) *event {
+func (q *queue) push(at clock.Time) *event { return q.pushAs(q.number(), at) }
+
+// number takes the next sequence number.
+func (q *queue) number() uint64 {
+	q.seq++
+	return q.seq
+}
+
+// pushAs is push with a sequence number that was taken before.
+func (q *queue) pushAs(seq uint64, at clock.Time) *event {
 	var slot uint32
 	if n := len(q.free); n > 0 {
 		slot = q.free[n-1]
@@ -117,8 +124,7 @@ func (q *queue) push(at clock.Time) *event {
 			q.chunks = append(q.chunks, new([1 << chunkBits]event))
 		}
 	}
-	q.seq++
-	entry := entry{at: at, key: q.seq<<slotBits | uint64(slot)}
+	entry := entry{at: at, key: seq<<slotBits | uint64(slot)}
 	q.heap = append(q.heap, entry)
 	q.up(len(q.heap) - 1)
 	e := q.event(entry)
@@ -198,8 +204,8 @@ func (q *queue) retime(n *Node, now clock.Time) {
 	q.order()
 }
 
-// bury notes that an event in the queue has become stale: most timeouts are
-// never needed. When they are the greater part, all that are stale are thrown
+// bury notes that an event in the queue has become stale: a wait that ended
+// before its time. When they are the greater part, all that are stale are thrown
 // out, so that the heap stays as small as what is really pending.
 func (q *queue) bury() {
 	q.dead++

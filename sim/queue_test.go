@@ -93,28 +93,27 @@ func TestQueueIsASortedList(t *testing.T) {
 	})
 }
 
-// TestQueueBuries: settled calls do not clutter the heap, and throwing their
-// timeouts out disturbs nothing else.
+// TestQueueBuries: waits that ended early do not clutter the heap, and throwing
+// them out disturbs nothing else.
 func TestQueueBuries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var q queue
-		task := &Task{}
 		var live []uint64
-		var calls []*Call
+		var tasks []*Task
 		for i := range rapid.IntRange(1, 300).Draw(t, "events") {
 			e := q.push(clock.Time(rapid.IntRange(0, 50).Draw(t, "at")))
 			e.id = uint64(i)
-			if rapid.Bool().Draw(t, "timeout") {
-				call := &Call{task: task}
-				e.kind, e.call = evTimeout, call
-				calls = append(calls, call)
+			if rapid.Bool().Draw(t, "wait") {
+				task := &Task{}
+				e.kind, e.task = evWake, task
+				tasks = append(tasks, task)
 			} else {
 				e.kind = evKeepalive
 				live = append(live, e.id)
 			}
 		}
-		for _, c := range calls {
-			c.done = true
+		for _, task := range tasks {
+			task.gen++ // it waits for something else now
 			q.bury()
 		}
 		if len(q.heap) > 2*len(live)+64 {

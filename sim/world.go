@@ -95,6 +95,7 @@ type World struct {
 	calls    Slab[Call]
 	connSlab Slab[Conn]
 	taskSlab Slab[Task]
+	nodeSlab Slab[Node]
 	spare    []*Process // of earlier runs, for their memory
 
 	running    *Task
@@ -154,6 +155,7 @@ func (w *World) Reset(cfg Config) {
 	w.calls.Reset()
 	w.connSlab.Reset()
 	w.taskSlab.Reset()
+	w.nodeSlab.Reset()
 	w.spare = append(w.spare, w.procs...)
 	w.nodes, w.procs = w.nodes[:0], w.procs[:0]
 	w.conns, w.tasks, w.condemned = w.conns[:0], w.tasks[:0], w.condemned[:0]
@@ -288,7 +290,8 @@ func (w *World) handle(e *event) {
 			w.resume(t)
 		}
 	case evTimeout:
-		if !e.stale() && !e.proc.closedGate().keep(e) {
+		e.proc.nextTimeout(e)
+		if e.call.live() && !e.proc.closedGate().keep(e) {
 			w.timeout(e.call)
 		}
 	case evArrive:
