@@ -144,7 +144,7 @@ func audit(w *World) string {
 			}
 		}
 	}
-	for _, e := range w.queue.heap {
+	for _, e := range append(w.queue.near, w.queue.heap...) {
 		arrivals([]event{*w.queue.event(e)})
 	}
 	for _, p := range w.procs {

@@ -72,10 +72,13 @@ const (
 
 func (e entry) before(f entry) bool { return e.at < f.at || e.at == f.at && e.key < f.key }
 
-// queue orders events by (time, sequence): a four-way heap of small entries,
-// with the events themselves in slots that stay where they are and are used
-// again.
+// queue orders events by (time, sequence). Most events are messages, which
+// come before nearly everything that is pending already; so the next few events
+// stand in a sorted list, to which they are added at the end and taken from
+// there, and only the rest in a four-way heap. Both are of small entries: the
+// events themselves are in slots that stay where they are and are used again.
 type queue struct {
+	near   []entry // the next event last; none of them comes after one of heap
 	heap   []entry
 	chunks []*[1 << chunkBits]event
 	used   int      // slots handed out so far
@@ -90,7 +93,7 @@ func (q *queue) reset() {
 		clear(q.chunks[keep:])
 		q.chunks = q.chunks[:keep]
 	}
-	q.heap, q.free, q.used, q.seq, q.dead = q.heap[:0], q.free[:0], 0, 0, 0
+	q.near, q.heap, q.free, q.used, q.seq, q.dead = q.near[:0], q.heap[:0], q.free[:0], 0, 0, 0
 }
 
 func (q *queue) event(e entry) *event {
@@ -125,15 +128,62 @@ func (q *queue) pushAs(seq uint64, at clock.Time) *event {
 		}
 	}
 	entry := entry{at: at, key: seq<<slotBits | uint64(slot)}
-	q.heap = append(q.heap, entry)
-	q.up(len(q.heap) - 1)
+	q.add(entry)
 	e := q.event(entry)
 	*e = event{}
 	return e
 }
 
+// nearMax is how long the sorted list grows before half of it goes to the heap.
+const nearMax = 32
+
+func (q *queue) add(e entry) {
+	if len(q.near) == nearMax {
+		const half = nearMax / 2
+		for _, later := range q.near[:half] {
+			q.addToHeap(later)
+		}
+		q.near = q.near[:copy(q.near, q.near[half:])]
+	}
+	if len(q.heap) > 0 && q.heap[0].before(e) {
+		q.addToHeap(e)
+		return
+	}
+	q.near = append(q.near, e)
+	i := len(q.near) - 1
+	for i > 0 && q.near[i-1].before(e) {
+		q.near[i] = q.near[i-1]
+		i--
+	}
+	q.near[i] = e
+}
+
+func (q *queue) addToHeap(e entry) {
+	q.heap = append(q.heap, e)
+	q.up(len(q.heap) - 1)
+}
+
+func (q *queue) empty() bool { return len(q.near) == 0 && len(q.heap) == 0 }
+
+// next is when the first event comes. There must be one.
+func (q *queue) next() clock.Time {
+	if n := len(q.near); n > 0 {
+		return q.near[n-1].at
+	}
+	return q.heap[0].at
+}
+
 // pop removes the first entry. Its event stays until release gives it back.
 func (q *queue) pop() entry {
+	if n := len(q.near); n > 0 {
+		e := q.near[n-1]
+		q.near = q.near[:n-1]
+		return e
+	}
+	return q.popHeap()
+}
+
+func (q *queue) popHeap() entry {
 	first := q.heap[0]
 	last := len(q.heap) - 1
 	e := q.heap[last]
@@ -195,6 +245,7 @@ func (q *queue) order() {
 // retime gives every timer on the node's clocks its new true time, after one
 // of them changed. Timers keep their sequence numbers.
 func (q *queue) retime(n *Node, now clock.Time) {
+	q.heap, q.near = append(q.heap, q.near...), q.near[:0]
 	for i := range q.heap {
 		e := q.event(q.heap[i])
 		if e.clock != onTrueTime && e.proc.node == n {
@@ -206,12 +257,13 @@ func (q *queue) retime(n *Node, now clock.Time) {
 
 // bury notes that an event in the queue has become stale: a wait that ended
 // before its time. When they are the greater part, all that are stale are thrown
-// out, so that the heap stays as small as what is really pending.
+// out, so that the queue stays as small as what is really pending.
 func (q *queue) bury() {
 	q.dead++
-	if q.dead < 16 || q.dead < len(q.heap)/2 {
+	if q.dead < 16 || q.dead < (len(q.near)+len(q.heap))/2 {
 		return
 	}
+	q.heap, q.near = append(q.heap, q.near...), q.near[:0]
 	kept := q.heap[:0]
 	for _, e := range q.heap {
 		if q.event(e).stale() {

@@ -87,8 +87,8 @@ func TestQueueIsASortedList(t *testing.T) {
 			}
 			q.release(got)
 		}
-		if len(q.heap) > 0 || q.used != len(q.free) {
-			t.Fatalf("%d entries left, %d of %d slots free", len(q.heap), len(q.free), q.used)
+		if !q.empty() || q.used != len(q.free) {
+			t.Fatalf("%d entries left, %d of %d slots free", len(q.near)+len(q.heap), len(q.free), q.used)
 		}
 	})
 }
@@ -116,12 +116,12 @@ func TestQueueBuries(t *testing.T) {
 			task.gen++ // it waits for something else now
 			q.bury()
 		}
-		if len(q.heap) > 2*len(live)+64 {
-			t.Fatalf("%d entries for %d live events", len(q.heap), len(live))
+		if n := len(q.near) + len(q.heap); n > 2*len(live)+64 {
+			t.Fatalf("%d entries for %d live events", n, len(live))
 		}
 		seen := map[uint64]bool{}
 		last := entry{}
-		for len(q.heap) > 0 {
+		for !q.empty() {
 			e := q.pop()
 			if e.before(last) {
 				t.Fatal("out of order")

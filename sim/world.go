@@ -231,10 +231,10 @@ func (w *World) loop() EndReason {
 		if w.foreground == 0 && (w.inFlight == 0 || w.inFlight == w.stuck()) {
 			return EndDone
 		}
-		if len(w.queue.heap) == 0 {
+		if w.queue.empty() {
 			return w.idleEnd(horizon)
 		}
-		if w.queue.heap[0].at > horizon {
+		if w.queue.next() > horizon {
 			w.now = horizon
 			return EndHorizon
 		}
