@@ -233,3 +233,90 @@ func TestExhaustParams(t *testing.T) {
 		require.ErrorContains(t, err, "allowed are 1 to 4")
 	}
 }
+
+// With --all-points the messages between servers are points too: of those that
+// a server sends when it has handled something, the first to each peer is lost
+// in one run. Without it only what clients send is.
+func TestAllPointsReachWhatServersSay(t *testing.T) {
+	c := smallSearch(t, "etcd/lock", "plain", "sections=1,retry=4s", "drop-request")
+	r, err := NewRunner(Case{Design: c.Design, Resource: c.Resource, Params: c.Params})
+	require.NoError(t, err)
+	defer r.Close()
+	lostIn := func(all bool) map[string]int {
+		c.AllPoints, c.Workers = all, 1
+		x, err := newExplorer(c)
+		require.NoError(t, err)
+		defer x.close()
+		lost := map[string]int{}
+		x.onRun = func(_ *Result, faults []sim.Fault) {
+			require.NoError(t, r.SetPlan(sim.Plan{Faults: faults}))
+			res, err := r.Run(1, sim.TraceRecord)
+			require.NoError(t, err)
+			for _, m := range requestsIn(res) {
+				if m.lost {
+					lost[m.name]++
+				}
+			}
+		}
+		for faults := range 2 {
+			_, err := x.level(context.Background(), faults)
+			require.NoError(t, err)
+		}
+		return lost
+	}
+	require.NoError(t, r.SetPlan(sim.Plan{}))
+	res, err := r.Run(1, sim.TraceRecord)
+	require.NoError(t, err)
+	usual, all := lostIn(false), lostIn(true)
+	betweenServers := 0
+	for _, m := range requestsIn(res) {
+		switch {
+		case !m.peer:
+			require.Equal(t, 1, usual[m.name], m.name)
+			require.Equal(t, 1, all[m.name], m.name)
+		case m.first:
+			betweenServers++
+			require.Zero(t, usual[m.name], m.name)
+			require.Equal(t, 1, all[m.name], m.name)
+		}
+	}
+	require.Greater(t, betweenServers, 50)
+}
+
+// sentRequest is a request, or a message between servers.
+type sentRequest struct {
+	name  string // its link and its number there
+	peer  bool   // between servers
+	first bool   // to this peer since its sender handled something
+	lost  bool
+}
+
+func requestsIn(res *Result) []sentRequest {
+	var out []sentRequest
+	byMessage, onLink := map[uint32]int{}, map[string]int{}
+	handled, spoke := map[sim.ProcID]int{}, map[string]int{} // spoke: after how many of them
+	procs := res.World.Processes()
+	for i := range res.Trace {
+		switch e := &res.Trace[i]; e.Kind {
+		case sim.EventArrive:
+			handled[e.Proc]++
+		case sim.EventSend:
+			server := procs[e.Proc].IsServer()
+			if server && (e.Place.Phase != sim.PhaseSend || !procs[e.Peer].IsServer()) || e.Body == sim.Payload(sim.Text("FIN")) {
+				continue // an answer, or the kernel's
+			}
+			link := procs[e.Proc].Name() + "->" + procs[e.Peer].Name()
+			onLink[link]++
+			m := sentRequest{name: fmt.Sprintf("%s %d", link, onLink[link]), peer: server}
+			m.first = handled[e.Proc] > 0 && spoke[link] < handled[e.Proc]
+			spoke[link] = handled[e.Proc]
+			byMessage[e.Msg] = len(out)
+			out = append(out, m)
+		case sim.EventLost:
+			if n, ok := byMessage[e.Msg]; ok && e.A == 0 {
+				out[n].lost = true
+			}
+		}
+	}
+	return out
+}
