@@ -36,10 +36,12 @@ lint:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
-# A minute of fuzzing for everything that parses.
+# A minute and a half of fuzzing for everything that parses.
 fuzz:
 	$(GO) test -run '^$$' -fuzz FuzzLoad -fuzztime 20s ./scenarios
+	$(GO) test -run '^$$' -fuzz FuzzReadSweep -fuzztime 20s ./scenarios
 	$(GO) test -run '^$$' -fuzz FuzzReadHistory -fuzztime 20s ./checker
+	for f in FuzzParsePlace FuzzParseMilestone FuzzParseSpan; do $(GO) test -run '^$$' -fuzz $$f -fuzztime 10s ./sim || exit 1; done
 
 # The HTML page in a real headless Chromium (Debian: apt-get install chromium).
 browser:

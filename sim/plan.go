@@ -226,9 +226,15 @@ func (s Span) String() string {
 	return strings.TrimSuffix(strings.TrimRight(f, "0"), ".") + "*" + s.Param
 }
 
-// factorMax is how long a written factor may be, so that its parts fit an
-// int64 and String can write it out exactly.
+// factorMax is how many digits that matter a factor may have, so that its parts
+// fit an int64 and String can write it out exactly.
 const factorMax = 12
+
+// digits counts the digits of a decimal number that matter: zeros around it do not.
+func digits(decimal string) int {
+	whole, fraction, _ := strings.Cut(strings.TrimLeft(decimal, "+-"), ".")
+	return len(strings.TrimLeft(whole, "0")) + len(strings.TrimRight(fraction, "0"))
+}
 
 // ParseSpan reads "9.2s", "-3ms", "ttl" or "1.5*ttl". It does not check that
 // the parameter exists; Resolve does.
@@ -249,8 +255,11 @@ func ParseSpan(s string) (Span, error) {
 	if param == "" || strings.Trim(param, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return Span{}, bad
 	}
+	if digits(factor) > factorMax || strings.Trim(factor, "+-.0123456789") != "" {
+		return Span{}, bad
+	}
 	r, ok := new(big.Rat).SetString(factor)
-	if !ok || len(factor) > factorMax || strings.Trim(factor, "+-.0123456789") != "" {
+	if !ok {
 		return Span{}, bad
 	}
 	return Span{Num: r.Num().Int64(), Den: r.Denom().Int64(), Param: param}, nil

@@ -94,7 +94,7 @@ func FuzzParseMilestone(f *testing.F) {
 
 func FuzzParseSpan(f *testing.F) {
 	for _, s := range []string{"9.2s", "-3ms", "ttl", "1.5*ttl", "0.0000000001*ttl", "-.5*a", "+2*ttl", "0b11*ttl", "2562047h47m16.854775807s",
-		"1*", "*ttl", "999999999999*ttl", "..*ttl", "1_0*ttl"} {
+		"1*", "*ttl", "999999999999*ttl", "..*ttl", "1_0*ttl", ".00000000001*a", "-0.000000000001*ttl", "00001.50000000000000*ttl", "1..5*ttl"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, in string) { roundTrip(t, in, ParseSpan) })
