@@ -563,6 +563,15 @@ var findingCases = []verdictCase{
 		B read 4 =0 unheld
 		A release 6`, "| kept safe"},
 
+	{RefusedLate, "a phantom is refused, though nobody came after it", `lease 10
+		A acquire 0
+		A write 1 =1
+		B acquire 2 phantom until=4
+		B write 3 =2 no
+		A release 5`, "overlap phantom refused | broken fenced"},
+	{SelfRejected, "a phantom is refused, and nobody was ever granted the lock", `lease 10
+		B acquire 2 phantom until=4
+		B write 3 =2 no`, "phantom self-rejected | broken stuck"},
 	{SelfRejected, "the newest owner is refused for good", `lease 10
 		A acquire 0
 		A write 1 =1 no

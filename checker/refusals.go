@@ -38,8 +38,18 @@ func (c *Checker) checkRefusals() {
 
 // overtaken returns the acquire of a tenure that made the refusal right: one
 // granted later than the refused operation's own, before the refusal. For a
-// semaphore, as many as it admits must have been granted since.
+// semaphore, as many as it admits must have been granted since. A phantom has no
+// right to the data at all: whoever was granted the lock last, before the
+// refusal, was right to be protected from it.
 func (c *Checker) overtaken(r *act) *Op {
+	if t := &c.tenures[r.tenure]; t.phantom(c.h) {
+		for i := len(c.order) - 1; i >= 0; i-- {
+			if o := &c.tenures[c.order[i]]; o.granted(c.h) && o.order.Before(r.at) {
+				return o.op
+			}
+		}
+		return nil
+	}
 	rank := int(c.tenures[r.tenure].rank) + c.capacity
 	if rank >= len(c.order) || !c.tenures[c.order[rank]].order.Before(r.at) {
 		return nil
