@@ -206,7 +206,7 @@ var badScenarios = []struct{ yaml, want string }{
 		`4:12: cannot read the moment "client-2's first writ"; write it like "lock grants client-1" or "client-2's first accepted write" (known: ...`},
 	{"plan:\n  - fault: pause\n    on: client-1\n    for: 3\n", `4:10: cannot read the duration "3"; write it like 9.2s or 1.5*ttl`},
 	{"plan:\n  - fault: pause\n    on: client-1\n    for: 1.5*tll\n", `4:10: for: unknown duration "tll"; did you mean "ttl"?`},
-	{"plan:\n  - fault: pause\n    on: client-1\n    for: .1234567890123*ttl\n", `4:10: the factor of ".12345678901*ttl" is too fine; write at most nine digits after the point`},
+	{"plan:\n  - fault: pause\n    on: client-1\n    for: .1234567890123*ttl\n", `4:10: the factor of ".1234567890123*ttl" is too long; write at most 12 digits`},
 	{"plan:\n  - fault: pause\n    on: client-1\n    for: 99999999*ttl\n", `4:10: for: 99999999*ttl is too long; at most 1000h`},
 	{"plan:\n  - fault: pause\n    on: client-1\n    for: 0s\n", `4:10: for is no time at all; write a length such as 2s or 1.5*ttl, or leave it out`},
 	{"plan:\n  - fault: pause\n    on: client-1\n    for: -1s\n", `4:10: for must not be negative, got -1s`},

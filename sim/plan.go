@@ -255,8 +255,11 @@ func ParseSpan(s string) (Span, error) {
 	if param == "" || strings.Trim(param, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return Span{}, bad
 	}
-	if digits(factor) > factorMax || strings.Trim(factor, "+-.0123456789") != "" {
+	if strings.Trim(factor, "+-.0123456789") != "" {
 		return Span{}, bad
+	}
+	if digits(factor) > factorMax {
+		return Span{}, fmt.Errorf("the factor of %q is too long; write at most %d digits", s, factorMax)
 	}
 	r, ok := new(big.Rat).SetString(factor)
 	if !ok {
