@@ -14,6 +14,7 @@ const (
 	replicaPing      = 10 * time.Second // repl-ping-replica-period
 	replicaTimeout   = 60 * time.Second // repl-timeout
 	replicaReconnect = time.Second      // replicationCron
+	replicaReport    = time.Second      // replicationCron: REPLCONF ACK
 )
 
 // redisReplication is a server's part in a replica group. The stream is
@@ -70,7 +71,7 @@ func (r *redisReplication) boot(s *redisServer, first bool) {
 	r.up, r.clients = nil, nil
 	s.db.log = s.db.log[:0]
 	r.connect(s)
-	s.proc.TimerIn(replicaPing, redisBeat.of(0))
+	r.nextBeat(s)
 }
 
 // connect asks the primary for the stream, from where this replica stands.
@@ -162,7 +163,7 @@ func (r *redisReplication) stream(s *redisServer, m *redisPeer) {
 	case peerStream:
 		r.applyStream(s, m)
 	case peerGetAck:
-		r.push(s, r.up, redisPeer{kind: peerAck, server: r.self, offset: r.offset})
+		r.report(s)
 	}
 }
 
@@ -226,9 +227,8 @@ func (r *redisReplication) send(s *redisServer, l *replicaLink, upTo int64) {
 	l.sent = upTo
 }
 
-// askAcks has the replicas say what they have, behind what was sent to them.
-// Between WAITs nobody asks: real replicas report every second anyway, which
-// could only answer a later WAIT sooner.
+// askAcks has the replicas say what they have, behind what was sent to them:
+// else a WAIT would end with their next report.
 func (r *redisReplication) askAcks(s *redisServer) {
 	for i := range r.links {
 		if l := &r.links[i]; l.conn != nil {
@@ -237,18 +237,36 @@ func (r *redisReplication) askAcks(s *redisServer) {
 	}
 }
 
-// beat keeps links alive, and gives one up that has been silent too long.
+// beat keeps links alive, and gives one up that has been silent too long. What
+// a replica reports finds out that its primary has restarted without a word.
 func (r *redisReplication) beat(s *redisServer) {
 	for i := range r.links {
 		if l := &r.links[i]; l.conn != nil {
 			r.push(s, l.conn, redisPeer{kind: peerPing})
 		}
 	}
-	if r.up != nil && s.proc.Mono() > r.heard.Add(replicaTimeout) {
+	switch {
+	case r.up == nil:
+	case s.proc.Mono() > r.heard.Add(replicaTimeout):
 		s.proc.Close(r.up)
 		r.closed(s, r.up)
+	default:
+		r.report(s)
 	}
-	s.proc.TimerIn(replicaPing, redisBeat.of(0))
+	r.nextBeat(s)
+}
+
+func (r *redisReplication) nextBeat(s *redisServer) {
+	period := replicaPing
+	if s.db.replica {
+		period = replicaReport
+	}
+	s.proc.TimerIn(period, redisBeat.of(0))
+}
+
+// report tells the primary what the replica has.
+func (r *redisReplication) report(s *redisServer) {
+	r.push(s, r.up, redisPeer{kind: peerAck, server: r.self, offset: r.offset})
 }
 
 // closed notes that a link is over.
