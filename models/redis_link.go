@@ -92,7 +92,8 @@ func (l *redisLink) do(t *sim.Task, c *RedisCommand) (*RedisReply, error) {
 
 // on sends one command on a certain connection: what was said on it before
 // still counts. An error reply is a fault in the model, not an outcome, but
-// for those of a server that is no primary any more.
+// for those of a server that is no primary any more, and for what a key holds
+// that somebody else has written.
 func (l *redisLink) on(t *sim.Task, conn *sim.Conn, c *RedisCommand) (*RedisReply, error) {
 	body := l.env.commands.Get()
 	*body = *c
@@ -105,7 +106,7 @@ func (l *redisLink) on(t *sim.Task, conn *sim.Conn, c *RedisCommand) (*RedisRepl
 	case r.failed("READONLY"), r.failed("UNBLOCKED"):
 		t.Hangup(conn)
 		return nil, errNoPrimary
-	case r.failed("") && !r.failed("WRONGTYPE"):
+	case r.failed("") && !r.failed("WRONGTYPE") && !r.failed(errNotInteger) && !r.failed(errOverflow):
 		panic("redis: " + body.String() + ": " + r.String())
 	}
 	return r, nil

@@ -106,6 +106,8 @@ func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
 	switch {
 	case err != nil:
 		return Grant{}, err
+	case r.kind == replyError: // a script's: what it did before stands
+		return Grant{}, errSpoilt
 	case r.kind == replyNil || r.kind == replyInt && l.grasp != graspScript && r.value.n == 0:
 		return Grant{}, ErrBusy
 	}
@@ -115,7 +117,12 @@ func (l *redisLock) Acquire(t *sim.Task) (Grant, error) {
 	case graspExpire:
 		_, err = l.link.do(t, &RedisCommand{Verb: RedisExpire, Key: redisLockKey, TTL: wholeSeconds(l.env.Options.TTL)})
 	case graspIncr:
-		if r, err = l.link.do(t, &RedisCommand{Verb: RedisIncr, Key: redisTokenKey}); err == nil {
+		r, err = l.link.do(t, &RedisCommand{Verb: RedisIncr, Key: redisTokenKey})
+		switch {
+		case err != nil:
+		case r.kind == replyError:
+			err = errSpoilt
+		default:
 			g.Token = r.value.n
 		}
 	}
@@ -159,6 +166,10 @@ func (l *redisLock) replicated(t *sim.Task, g *Grant) error {
 // errNotReplicated: the primary had the lock and no replica. For the server
 // the try was a grant, and its client takes it back.
 var errNotReplicated = fmt.Errorf("no replica has the lock: %w", sim.ErrUnknown)
+
+// errSpoilt: somebody else has written what a key cannot mean here. The lock may
+// have been taken before that was noticed.
+var errSpoilt = fmt.Errorf("a key holds what nobody can use: %w", sim.ErrUnknown)
 
 // unsent makes of a command that could not be sent an unknown outcome, where
 // others have been sent before.

@@ -42,6 +42,12 @@ func redisCases() []redisCase {
   - {fault: crash, on: client-1, before: client-1/section#1/acquire/op#4, restart: after 1s}`), []redisAnswer{
 			{"redis/setnx-expire", "plain", "stuck", "kept"},
 		}},
+		{"somebody writes a word where the tokens are counted", with("", `
+  - {fault: overwrite, on: redis-1, key: "lock:token", value: banana, before: client-1/section#2/acquire}`), []redisAnswer{
+			{"redis/incr-token", "fenced", "stuck", "kept"},
+			{"redis/lua-token", "fenced", "stuck", "kept"},
+			{"redis-replica/lua-token", "fenced", "stuck", "kept"},
+		}},
 		{"a pause between GET and DEL", with("", `
   - {fault: pause, on: client-1, before: client-1/section#1/release/op#2, until: client-2's first accepted read, at_most: 60s}`), []redisAnswer{
 			{"redis/get-del", "plain", "two-writers", "broken"},
