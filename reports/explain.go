@@ -1,6 +1,7 @@
 package reports
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -136,3 +137,55 @@ func names(patterns []string) string {
 	}
 	return strings.Join(patterns, ", ")
 }
+
+type scenarioJSON struct {
+	Schema    int             `json:"schema"`
+	Name      string          `json:"name"`
+	Title     string          `json:"title"`
+	Story     string          `json:"story"`
+	Sources   []string        `json:"sources"`
+	Answers   []answerJSON    `json:"answers"`
+	Designs   []string        `json:"designs"` // what runs if nobody says otherwise
+	Resources []string        `json:"resources"`
+	Params    object          `json:"params"` // that differ from the defaults
+	Plan      string          `json:"plan"`   // YAML
+	Witnesses []string        `json:"witnesses"`
+	Expect    []expectRowJSON `json:"expect"` // the first that matches counts
+	Questions []string        `json:"questions"`
+}
+
+type answerJSON struct {
+	Question string `json:"question"`
+	Answer   string `json:"answer"`
+}
+
+type expectRowJSON struct {
+	Designs   []string `json:"designs"` // names and patterns; none: every one
+	Resources []string `json:"resources"`
+	Verdict   string   `json:"verdict"`
+	Lock      string   `json:"lock"` // "" where the answer depends on the seed
+	Why       string   `json:"why"`
+}
+
+// ExplainJSON writes what Explain writes as one JSON object.
+func ExplainJSON(w io.Writer, s *scenarios.Scenario) error {
+	j := scenarioJSON{Schema: schema, Name: s.Name, Title: s.Title, Story: strings.TrimSpace(s.Story), Sources: texts(s.Source),
+		Answers: []answerJSON{}, Designs: texts(s.Designs), Resources: texts(s.Resources), Params: object{}, Plan: string(scenarios.MarshalPlan(s.Plan)),
+		Witnesses: []string{}, Expect: []expectRowJSON{}, Questions: texts(s.Questions)}
+	for _, a := range s.Answers {
+		j.Answers = append(j.Answers, answerJSON(a))
+	}
+	for _, c := range s.Params.Changed() {
+		j.Params = append(j.Params, member{c.Name, c.Value})
+	}
+	for _, wit := range s.Witnesses {
+		j.Witnesses = append(j.Witnesses, wit.Text)
+	}
+	for _, x := range s.Expect {
+		j.Expect = append(j.Expect, expectRowJSON{texts(x.Designs), texts(x.Resources), x.Verdict, x.Lock, strings.TrimSpace(x.Why)})
+	}
+	return json.NewEncoder(w).Encode(j)
+}
+
+// texts is a list that JSON writes as [] when it is empty.
+func texts(list []string) []string { return append([]string{}, list...) }

@@ -5,6 +5,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml/ast"
@@ -432,16 +433,29 @@ func (n yamlNode) oneOrMore(what string, each func(yamlNode) error) error {
 }
 
 // scalar returns the text of a single value of any kind, as the file spells it.
+//
+// A text must not hold what a terminal would obey instead of showing it.
 func (n yamlNode) scalar() (string, error) {
 	switch v := n.node.(type) {
 	case *ast.StringNode:
-		return v.Value, nil
+		return v.Value, n.printable(v.Value)
 	case *ast.LiteralNode:
-		return strings.TrimSpace(v.Value.Value), nil
+		return strings.TrimSpace(v.Value.Value), n.printable(v.Value.Value)
 	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		return v.GetToken().Value, nil
 	}
 	return "", n.pos().Errorf("want a single value, got %s; write just one", n.kind())
+}
+
+// printable refuses control characters other than tabs and ends of lines, and
+// those that turn the direction of writing (Unicode Standard Annex 9).
+func (n yamlNode) printable(text string) error {
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r' || unicode.Is(unicode.Bidi_Control, r) {
+			return n.pos().Errorf("the character %U cannot be shown; leave it out", r)
+		}
+	}
+	return nil
 }
 
 // readText reads a text for people. Numbers and the like want quotes, lest

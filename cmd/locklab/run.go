@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -146,11 +147,15 @@ func (a *app) runCase(c scenarios.Case, f *runFlags, out *runOutput) error {
 
 // checkOutputs refuses more than one thing on standard output.
 func (f *runFlags) checkOutputs() error {
-	printed := 0
+	printed, taken := 0, map[string]bool{}
 	for _, name := range []string{f.history, f.html, f.porcupine, f.plan} {
-		if name == stdoutName {
+		switch {
+		case name == stdoutName:
 			printed++
+		case name != "" && taken[filepath.Clean(name)]:
+			return fmt.Errorf("%s is named for two outputs, and one would overwrite the other; name a file for each", name)
 		}
+		taken[filepath.Clean(name)] = true
 	}
 	if f.json {
 		printed++

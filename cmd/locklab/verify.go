@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,7 +18,7 @@ import (
 
 func (a *app) verifyCommand() *cobra.Command {
 	var seed uint64
-	var hashes bool
+	var hashes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Run everything twice, at GOMAXPROCS 1 and 8; the trace hashes must match",
@@ -28,14 +29,15 @@ names the run and the first event at which the two traces part, and exits with 1
   locklab verify --seed 7
   locklab verify --hashes      # to compare two machines`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.verify(cmd, seed, hashes) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.verify(cmd, seed, hashes, asJSON) },
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of every choice")
 	cmd.Flags().BoolVar(&hashes, "hashes", false, "print the hash of every run")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line for each run: scenario, design, resource, seed, trace_hash")
 	return cmd
 }
 
-func (a *app) verify(cmd *cobra.Command, seed uint64, hashes bool) error {
+func (a *app) verify(cmd *cobra.Command, seed uint64, hashes, asJSON bool) error {
 	library, err := scenarios.Library()
 	if err != nil {
 		return err
@@ -58,6 +60,15 @@ func (a *app) verify(cmd *cobra.Command, seed uint64, hashes bool) error {
 	case err != nil:
 		return err
 	}
+	if asJSON {
+		lines := json.NewEncoder(a.out)
+		for i, c := range cases {
+			if err := lines.Encode(verifiedJSON{c.Scenario.Name, c.Design.Name, c.Resource.Name, seed, fmt.Sprintf("%016x", got[i])}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	if hashes {
 		for i, c := range cases {
 			fmt.Fprintf(a.out, "%016x %s %s %s\n", got[i], c.Scenario.Name, c.Design.Name, c.Resource.Name)
@@ -65,6 +76,15 @@ func (a *app) verify(cmd *cobra.Command, seed uint64, hashes bool) error {
 	}
 	fmt.Fprintf(a.out, "%d runs, each twice: every trace hash matched\n", len(cases))
 	return nil
+}
+
+// verifiedJSON is a run whose hash was the same twice.
+type verifiedJSON struct {
+	Scenario  string `json:"scenario"`
+	Design    string `json:"design"`
+	Resource  string `json:"resource"`
+	Seed      uint64 `json:"seed"`
+	TraceHash string `json:"trace_hash"`
 }
 
 // progress is a bar on a terminal, and nothing elsewhere.
