@@ -30,14 +30,16 @@ const leaseReleased = time.Second
 // k8sSystem adds an etcd cluster, the store behind Kubernetes. Candidates
 // speak to it directly: the API server between them keeps nothing, and turns
 // an object's resource version into a comparison of etcd's mod revision.
-func k8sSystem(env *Env) System {
+func k8sSystem(env *Env) System { return k8sCandidates(env, false) }
+
+func k8sCandidates(env *Env, byRenewTime bool) System {
 	c := newRaftCluster(env, raftOptions{name: "etcd", nodes: cmp.Or(env.Options.Members, 3), revision: env.Options.TokenStart - 1})
 	clients := 0
 	return System{
 		Watch: c.procs, Replicated: true, Holder: c.leaseHolder,
 		Lock: func(*sim.Process) Lock {
 			clients++
-			return &k8sLease{env: env, client: newKvClient(env, c.procs, clients-1)}
+			return &k8sLease{env: env, client: newKvClient(env, c.procs, clients-1), byRenewTime: byRenewTime}
 		},
 	}
 }
@@ -73,6 +75,8 @@ type k8sLease struct {
 	env      *Env
 	client   kvClient
 	identity int64 // new for each process: its host's name and a UUID
+	// byRenewTime is a mutant: it believes the record's timestamp.
+	byRenewTime bool
 
 	observed   leaseSpec     // observedRecord
 	observedAt clock.Reading // observedTime: when the answer with it was in
@@ -112,7 +116,7 @@ func (l *k8sLease) try(t *sim.Task) error {
 		return written
 	case err != nil:
 		return err
-	case found.holder != 0 && l.alive(now) && !l.leads():
+	case found.holder != 0 && l.alive(now) && !l.leads() && !(l.byRenewTime && t.Wall() >= found.renewed.Add(found.duration)):
 		return ErrBusy
 	}
 	next.transitions = found.transitions
