@@ -24,7 +24,8 @@ func etcdLeaderSystem(env *Env) System {
 // with a key of its session's, as its Mutex does, and differs in two points. A
 // campaign that has waited does not look whether its own key is still there:
 // pull request 11408 mended the Mutex alone, and a candidate whose session died
-// in the queue learns it from its session, later. And who resigns deletes its
+// in the queue learns it from its session, later (issue 19597, pull request
+// 22387). And who resigns deletes its
 // key only as long as it is the one of this term. Observe, for those who want
 // to know who leads, is left out: nobody here acts on it.
 // (https://github.com/etcd-io/etcd/blob/main/client/v3/concurrency/election.go)

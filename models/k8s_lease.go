@@ -206,7 +206,7 @@ func (l *k8sLease) release(t *sim.Task) error {
 		}
 		err = l.update(t, leaseSpec{duration: leaseReleased, renewed: t.Wall(), transitions: found.transitions})
 		if !errors.Is(err, ErrBusy) {
-			return err
+			return asUnknown(err)
 		}
 	}
 }
