@@ -25,9 +25,9 @@ func etcdLeaderSystem(env *Env) System {
 // campaign that has waited does not look whether its own key is still there:
 // pull request 11408 mended the Mutex alone, and a candidate whose session died
 // in the queue learns it from its session, later (issue 19597, pull request
-// 22387). And who resigns deletes its
-// key only as long as it is the one of this term. Observe, for those who want
-// to know who leads, is left out: nobody here acts on it.
+// 22387). And who resigns deletes its key only as long as it is the one of this
+// term. Observe, for those who want to know who leads, is left out: nobody here
+// acts on it.
 // (https://github.com/etcd-io/etcd/blob/main/client/v3/concurrency/election.go)
 type etcdLeader struct{ *etcdLock }
 
@@ -65,4 +65,4 @@ func (l *etcdLeader) resignation(g *Grant) kvRequest {
 }
 
 // Release implements Lock: Election.Resign.
-func (l *etcdLeader) Release(t *sim.Task, g *Grant) error { return l.let(t, l.resignation(g)) }
+func (l *etcdLeader) Release(t *sim.Task, g *Grant) error { return l.letGo(t, l.resignation(g)) }

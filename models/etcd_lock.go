@@ -158,10 +158,10 @@ func (l *etcdLock) Renew(*sim.Task, *Grant) error { return nil }
 // its next acquire. With the same one it might find its key in place, with the
 // create revision that it had, so that two tenures share a token; or have it
 // deleted later by the unlock that is still under way (etcd's issue 22082).
-func (l *etcdLock) Release(t *sim.Task, _ *Grant) error { return l.let(t, l.deletion()) }
+func (l *etcdLock) Release(t *sim.Task, _ *Grant) error { return l.letGo(t, l.deletion()) }
 
-// let gives the lock back by the given request.
-func (l *etcdLock) let(t *sim.Task, deletion kvRequest) error {
+// letGo gives the lock back by the given request.
+func (l *etcdLock) letGo(t *sim.Task, deletion kvRequest) error {
 	l.client.until = 0
 	reply, err := l.client.once(t, deletion)
 	l.session.release()

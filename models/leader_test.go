@@ -205,6 +205,21 @@ func TestK8sReleases(t *testing.T) {
 	}
 }
 
+// A leader that cannot renew, and is to release its lease, tries that first and
+// tells its work afterwards: a call's timeout later.
+func TestK8sReleasesBeforeItStopsItsWork(t *testing.T) {
+	for release, acts := range map[bool]time.Duration{false: 12 * time.Second, true: 17 * time.Second} {
+		res := lead(t, find(t, "k8s/lease"), 1, func(p *scenarios.Params) { p.ReleaseOnCancel = release }, cutOff("client-1", 3*time.Second))
+		renewals := ops(res, 0, checker.Renew)
+		answered := slices.IndexFunc(renewals, func(o checker.Op) bool { return o.Outcome != checker.OK }) - 1
+		appends := ops(res, 0, checker.Append)
+		last := time.Duration(appends[len(appends)-1].Invoke.At - renewals[answered].Return.At)
+		require.InDelta(t, acts.Seconds(), last.Seconds(), 0.25, "release_on_cancel %t", release)
+		require.Equal(t, checker.LockKept, res.Report.Lock)
+		require.Equal(t, release, res.Report.Has(checker.TwoWriters))
+	}
+}
+
 // The clocks' rates may differ by LeaseDuration / (RetryPeriod + RenewDeadline),
 // 15 s / 12 s = 1.25, and not by the 1.5 that the package comment approximates.
 // The boundary is found by bisection, to 1 %.
