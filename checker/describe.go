@@ -219,6 +219,8 @@ func (e explainer) aboutBoth(a, b *Op) string {
 
 func (e explainer) lostUpdate(a, b *Op) string {
 	switch {
+	case a.Kind == Append && b.Kind == Append && a.Tenure == b.Tenure:
+		return fmt.Sprintf("%s, and what %s appended in this section does not stand together: somebody appended between", e.did(b), e.who(b))
 	case a.Kind.changesData() && b.Kind.changesData() && a.Tenure == b.Tenure:
 		return fmt.Sprintf("%s, over its own later write of %d", e.did(b), a.Value)
 	case a.Kind.changesData() && b.Kind.changesData():

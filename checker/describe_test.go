@@ -36,6 +36,13 @@ func TestSentences(t *testing.T) {
 			B acquire 11 until=20
 			A renew 12 victim=2`,
 			"the renewal by A at 12.000s touched the lock of B"},
+		{LostUpdate, `nothing; list; final 1 2 3
+			A acquire 0 until=10
+			A append 1 =1
+			B acquire 2 until=10
+			B append 3 =2
+			A append 4 =3`,
+			"A appended 3 at 4.000s, and what A appended in this section does not stand together: somebody appended between"},
 	} {
 		h := story(c.text)
 		report := Check(h)

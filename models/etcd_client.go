@@ -22,6 +22,9 @@ type kvClient struct {
 	at    int
 	link  link
 	until clock.Reading // give up then; 0: never
+	// deadline is that of every single request, where it comes before the
+	// call's own timeout; 0: there is none.
+	deadline clock.Reading
 }
 
 // newKvClient returns a client that begins with the given member.
@@ -32,9 +35,15 @@ func newKvClient(env *Env, nodes []*sim.Process, at int) kvClient {
 
 // ask sends one request to the present member.
 func (c *kvClient) ask(t *sim.Task, r kvRequest) (*kvReply, error) {
+	timeout := c.env.Options.CallTimeout
+	if c.deadline != 0 {
+		if timeout = min(timeout, c.deadline.Sub(t.Now())); timeout <= 0 {
+			return nil, errUnavailable
+		}
+	}
 	body := c.env.raft.requests.Get()
 	*body = r
-	p, err := c.link.call(t, c.env, body)
+	p, err := c.link.callFor(t, body, timeout)
 	if err == nil {
 		if reply := p.(*kvReply); reply.code != kvUnavailable {
 			return reply, nil

@@ -28,9 +28,7 @@ func etcdSystem(v etcdVariant) func(env *Env) System {
 			Watch: c.procs, Replicated: true, Holder: c.holding,
 			Lock: func(*sim.Process) Lock {
 				clients++
-				l := &etcdLock{etcdVariant: v, env: env, nodes: c.procs, at: clients - 1}
-				l.client, l.watcher = newKvClient(env, c.procs, l.at), newKvClient(env, c.procs, l.at)
-				return l
+				return newEtcdLock(env, c, v, clients-1)
 			},
 		}
 	}
@@ -49,8 +47,18 @@ type etcdLock struct {
 	session *kvSession
 }
 
+// newEtcdLock returns a handle that begins with the given member.
+func newEtcdLock(env *Env, c *raftCluster, v etcdVariant, at int) *etcdLock {
+	return &etcdLock{etcdVariant: v, env: env, nodes: c.procs, at: at,
+		client: newKvClient(env, c.procs, at), watcher: newKvClient(env, c.procs, at)}
+}
+
 // Acquire implements Lock: Mutex.Lock.
-func (l *etcdLock) Acquire(t *sim.Task) (Grant, error) {
+func (l *etcdLock) Acquire(t *sim.Task) (Grant, error) { return l.inSession(t, l.lock) }
+
+// inSession makes sure that there is a session, a new one if need be, and
+// queues up in it.
+func (l *etcdLock) inSession(t *sim.Task, queue func(*sim.Task) (Grant, error)) (Grant, error) {
 	l.client.until = 0
 	if wait := l.env.Options.Wait; wait > 0 {
 		l.client.until = t.Now().Add(wait)
@@ -65,7 +73,7 @@ func (l *etcdLock) Acquire(t *sim.Task) (Grant, error) {
 	}
 	l.session.carry(t)
 	op, acked := t.Op, l.session.acked
-	g, err := l.lock(t)
+	g, err := queue(t)
 	switch {
 	case err != nil:
 		l.session.release()
@@ -150,9 +158,12 @@ func (l *etcdLock) Renew(*sim.Task, *Grant) error { return nil }
 // its next acquire. With the same one it might find its key in place, with the
 // create revision that it had, so that two tenures share a token; or have it
 // deleted later by the unlock that is still under way (etcd's issue 22082).
-func (l *etcdLock) Release(t *sim.Task, _ *Grant) error {
+func (l *etcdLock) Release(t *sim.Task, _ *Grant) error { return l.letGo(t, l.deletion()) }
+
+// letGo gives the lock back by the given request.
+func (l *etcdLock) letGo(t *sim.Task, deletion kvRequest) error {
 	l.client.until = 0
-	reply, err := l.client.once(t, l.deletion())
+	reply, err := l.client.once(t, deletion)
 	l.session.release()
 	switch {
 	case err != nil:

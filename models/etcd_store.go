@@ -40,6 +40,8 @@ type kvEntry struct {
 	// op is provenance that no program can see: the operation whose request
 	// put the key there.
 	op int32
+	// spec is the value of a Lease object (see leaseSpec).
+	spec leaseSpec
 }
 
 // kvLease is a lease as the log knows it. How much of it is left is known to
@@ -99,9 +101,10 @@ const (
 	kvDelete
 	kvGet
 	kvFirst // the entry of the directory that was created first
+	kvPutSpec
 )
 
-var kvActions = [...]string{"", "put", "append", "delete", "get", "first"}
+var kvActions = [...]string{"", "put", "append", "delete", "get", "first", "put"}
 
 // kvStep is one step and what it is done to.
 type kvStep struct {
@@ -109,6 +112,7 @@ type kvStep struct {
 	key    kvKey
 	value  int64
 	lease  int64
+	spec   leaseSpec // kvPutSpec
 }
 
 // kvCommand is an entry of the log.
@@ -213,6 +217,12 @@ func (s *kvStore) step(c *kvCommand, p *kvStep, revision int64) kvEntry {
 	case kvAppend:
 		s.revision = revision
 		return s.put(kvKey{p.key.dir, s.count(p.key.dir) + 1}, p.value, 0, c.op)
+	case kvPutSpec:
+		s.revision = revision
+		s.put(p.key, 0, 0, c.op)
+		e := s.find(p.key)
+		e.spec, e.op = p.spec, c.op // it is whose who wrote it last
+		return *e
 	case kvDelete:
 		if e := s.find(p.key); e != nil {
 			gone := *e
@@ -363,6 +373,7 @@ func (c *kvCommand) digest(d *sim.Digest) {
 			p.key.digest(d)
 			d.Int(p.value)
 			d.Int(p.lease)
+			p.spec.digest(d)
 		}
 	}
 }
@@ -377,6 +388,7 @@ func (e *kvEntry) digest(d *sim.Digest) {
 	d.Int(e.value)
 	d.Int(e.create)
 	d.Int(e.mod)
+	e.spec.digest(d)
 }
 
 // String writes a command for people.
@@ -411,8 +423,11 @@ func stepsText(steps *[2]kvStep) string {
 			s += ", "
 		}
 		s += kvActions[p.action] + " " + p.key.String()
-		if p.action == kvPut || p.action == kvAppend {
+		switch p.action {
+		case kvPut, kvAppend:
 			s += " " + strconv.FormatInt(p.value, 10)
+		case kvPutSpec:
+			s += " " + p.spec.String()
 		}
 	}
 	return s
@@ -443,6 +458,9 @@ func (r *kvReply) String() string {
 	for _, e := range append(r.found[:len(r.found):len(r.found)], r.list...) {
 		if e.create != 0 {
 			s += " " + e.key.String() + "@" + strconv.FormatInt(e.create, 10)
+		}
+		if e.spec != (leaseSpec{}) {
+			s += " " + e.spec.String()
 		}
 	}
 	return s

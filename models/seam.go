@@ -128,6 +128,10 @@ type Options struct {
 	// and declare; 0: its own.
 	Drift time.Duration
 
+	// Of k8s/lease.
+	RenewDeadline   time.Duration // how long a leader tries to renew before it steps down
+	ReleaseOnCancel bool          // who stops leading writes that the lease is free
+
 	// Of designs that ask several independent nodes.
 	Nodes       int           // 0: the published number
 	Quorum      int           // how many must agree; 0: a majority

@@ -41,6 +41,11 @@ func Metrics(res *scenarios.Result) []Metric {
 			duration("acquire_latency_max_ns", lasted[len(lasted)-1]))
 	}
 	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(res)))
+	for _, m := range scenarios.Measures() {
+		if d, ok := m.Of(h); ok && d != scenarios.Endless {
+			out = append(out, duration(m.Name, d))
+		}
+	}
 	switch {
 	case h.Final == nil:
 	case h.Data == checker.List:

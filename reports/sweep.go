@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"locklab/checker"
@@ -36,6 +37,7 @@ func Sweep(w io.Writer, r *scenarios.SweepResult, style Style) error {
 		lines = append(lines, sweepRow(&c, stories, apart))
 	}
 	writeColumns(b, sweepHead(stories, apart), lines, style)
+	writeMeasures(b, cells, stories, apart, style)
 	if len(cells) <= firstSeedsMax {
 		b.WriteString("\n" + style.bold("everything that was found, in how many runs, and the first seed") + "\n")
 		for _, c := range cells {
@@ -47,6 +49,43 @@ func Sweep(w io.Writer, r *scenarios.SweepResult, style Style) error {
 	}
 	_, err := io.WriteString(w, style.text(b.String()))
 	return err
+}
+
+// writeMeasures writes a table for each measure that some run has. It is for
+// stories: what an adversary's crash costs depends on what else it did.
+func writeMeasures(b *strings.Builder, cells []scenarios.CellResult, stories, apart bool, style Style) {
+	if !stories {
+		return
+	}
+	for i, m := range scenarios.Measures() {
+		var lines [][]string
+		for _, c := range cells {
+			s := &c.Measures[i]
+			if s.Runs() == 0 {
+				continue
+			}
+			c.Runs = s.Runs()
+			lines = append(lines, append(sweepCell(&c, stories, apart),
+				spreadText(s.Percentile(50)), spreadText(s.Percentile(90)), spreadText(s.Longest())))
+		}
+		if len(lines) == 0 {
+			continue
+		}
+		b.WriteString("\n" + style.bold(strings.TrimSuffix(m.Name, "_ns")+": "+m.About) + "\n")
+		writeColumns(b, append(sweepCellHead(stories, apart), "median", "90 %", "longest"), lines, style)
+	}
+}
+
+// spreadText writes a length with three digits, which is what a spread keeps.
+func spreadText(d time.Duration) string {
+	if d == scenarios.Endless {
+		return "never"
+	}
+	unit := time.Nanosecond
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
 }
 
 // missingRuns is how many runs of the whole sweep are not there.
@@ -70,7 +109,8 @@ func sweepTitle(r *scenarios.SweepResult) string {
 	return title + ". Rates of runs, with 95 % intervals"
 }
 
-func sweepHead(stories, apart bool) []string {
+// sweepCellHead is the head of the columns that name a cell.
+func sweepCellHead(stories, apart bool) []string {
 	head := []string{"design", "resource", "runs"}
 	if stories {
 		head = append([]string{"scenario"}, head...)
@@ -78,6 +118,11 @@ func sweepHead(stories, apart bool) []string {
 	if apart {
 		head = append(head, "operator")
 	}
+	return head
+}
+
+func sweepHead(stories, apart bool) []string {
+	head := sweepCellHead(stories, apart)
 	for _, word := range sweepColumns() {
 		if word == "broken" {
 			word = "lock broken"
@@ -87,7 +132,8 @@ func sweepHead(stories, apart bool) []string {
 	return head
 }
 
-func sweepRow(c *scenarios.CellResult, stories, apart bool) []string {
+// sweepCell names a cell.
+func sweepCell(c *scenarios.CellResult, stories, apart bool) []string {
 	row := []string{c.Design, c.Resource, thousands(c.Runs)}
 	if stories {
 		row = append([]string{c.Scenario}, row...)
@@ -95,6 +141,11 @@ func sweepRow(c *scenarios.CellResult, stories, apart bool) []string {
 	if apart {
 		row = append(row, yesNo(c.Operator))
 	}
+	return row
+}
+
+func sweepRow(c *scenarios.CellResult, stories, apart bool) []string {
+	row := sweepCell(c, stories, apart)
 	for _, word := range sweepColumns() {
 		row = append(row, rateText(c.Showed(word).Runs, c.Runs))
 	}
@@ -199,6 +250,26 @@ type sweepJSON struct {
 	Lock     object   `json:"lock"`
 	Findings object   `json:"findings"` // runs with at least one
 	Ended    object   `json:"ended"`
+	Measures object   `json:"measures"` // those that some run has
+}
+
+// spreadJSON is how a measure was distributed, in nanoseconds; null is for what
+// had not come to its end when the run did.
+type spreadJSON struct {
+	Runs    int64  `json:"runs"` // that were measured
+	Median  *int64 `json:"median"`
+	P90     *int64 `json:"p90"`
+	Longest *int64 `json:"longest"`
+}
+
+func spreadOf(s *scenarios.Spread) spreadJSON {
+	ended := func(d time.Duration) *int64 {
+		if d == scenarios.Endless {
+			return nil
+		}
+		return new(int64(d))
+	}
+	return spreadJSON{s.Runs(), ended(s.Percentile(50)), ended(s.Percentile(90)), ended(s.Longest())}
 }
 
 // countJSON is how often something was seen.
@@ -236,7 +307,7 @@ func SweepJSON(w io.Writer, r *scenarios.SweepResult) error {
 	for _, c := range r.Cells() {
 		out := sweepJSON{Schema: schema, Scenario: c.Scenario, Faults: []string{}, Design: c.Design, Resource: c.Resource,
 			Engine: engineNative, Operator: c.Operator, Seed: r.Spec.Seed, Runs: c.Runs, Complete: complete, Events: c.Events,
-			Verdicts: object{}, Lock: object{}, Findings: object{}, Ended: object{}}
+			Verdicts: object{}, Lock: object{}, Findings: object{}, Ended: object{}, Measures: object{}}
 		if c.Scenario == "" {
 			out.Faults = r.Spec.Faults
 		}
@@ -260,6 +331,11 @@ func SweepJSON(w io.Writer, r *scenarios.SweepResult) error {
 		}
 		for i, n := range c.Ends {
 			add(&out.Ended, sim.EndReason(i).String(), n)
+		}
+		for i, m := range scenarios.Measures() {
+			if s := &c.Measures[i]; s.Runs() > 0 {
+				out.Measures = append(out.Measures, member{m.Name, spreadOf(s)})
+			}
 		}
 		if err := enc.Encode(&out); err != nil {
 			return err

@@ -35,6 +35,9 @@ type Params struct {
 	Tries    int // an acquire is given up after so many tries; 0: never
 	RenewMax int // renewals of one lease, at most; 0: the design's own limit
 
+	RenewDeadline   time.Duration // k8s/lease: a leader steps down after so long without a renewal; 0: see RenewUntil
+	ReleaseOnCancel bool          // k8s/lease: who stops leading releases the lease
+
 	// Of designs that ask several independent nodes.
 	Nodes       int           // odd, 3 to 99
 	Quorum      int           // how many of them must agree; 0: the least majority
@@ -123,7 +126,7 @@ func DefaultParams() Params {
 		Retry: 200 * time.Millisecond, RetryJitter: 100 * time.Millisecond,
 		LatencyMin: 500 * time.Microsecond, LatencyMax: 2 * time.Millisecond, CallTimeout: time.Second,
 		Nodes: 5, NodeTimeout: 50 * time.Millisecond, DriftFactor: million / 100, DriftMargin: 2 * time.Millisecond,
-		TokenStart: 1, Horizon: 10 * time.Minute,
+		TokenStart: 1, Horizon: 10 * time.Minute, ReleaseOnCancel: true,
 		// Five seconds are what Redis's own Sentinel tutorial sets; Sentinel's default is 30 s.
 		Persistence: models.PersistNone, Replicas: 2, DownAfter: 5 * time.Second,
 		ClientsPerNode: 1, Members: 3, Standby: StandbyNone, SynchronousCommit: CommitOn, PoolSize: 2,
@@ -138,6 +141,16 @@ func (p *Params) RenewEvery() time.Duration {
 	return p.Renew
 }
 
+// RenewUntil returns RenewDeadline or, where it was left at 0, one that leaves a
+// fifth of ttl to the clocks, as client-go's published numbers do: of 15 s, a
+// leader that cannot renew leads for 2 s and 10 s more.
+func (p *Params) RenewUntil() time.Duration {
+	if p.RenewDeadline == 0 {
+		return max(4*p.TTL/5-p.RenewEvery(), p.RenewEvery())
+	}
+	return p.RenewDeadline
+}
+
 // StuckBound returns StuckAfter, or 3*TTL where it was left at 0.
 func (p *Params) StuckBound() time.Duration {
 	if p.StuckAfter == 0 {
@@ -147,12 +160,14 @@ func (p *Params) StuckBound() time.Duration {
 }
 
 // Spans finds the duration parameter that a plan names, as sim.Span.Resolve
-// asks for it: 1.5*ttl. A renew or stuck_after of 0 counts as what it stands
-// for.
+// asks for it: 1.5*ttl. A renew, renew_deadline or stuck_after of 0 counts
+// as what it stands for.
 func (p *Params) Spans(name string) (time.Duration, bool) {
 	switch name {
 	case "renew":
 		return p.RenewEvery(), true
+	case "renew_deadline":
+		return p.RenewUntil(), true
 	case "stuck_after":
 		return p.StuckBound(), true
 	}
@@ -208,6 +223,9 @@ func parameters() []Parameter {
 		number("tries", "an acquire is given up after so many tries; 0: never", 0, 1_000_000, func(p *Params) *int { return &p.Tries }),
 		duration("renew", "between two renewals, where the design renews; 0s: ttl/3", none, func(p *Params) *time.Duration { return &p.Renew }),
 		number("renew_max", "renewals of one lease at most; 0: as often as the design does", 0, 1_000_000, func(p *Params) *int { return &p.RenewMax }),
+		duration("renew_deadline", "k8s/lease: for how long a leader tries to renew before it steps down; 0s: 4/5 of ttl less renew", none,
+			func(p *Params) *time.Duration { return &p.RenewDeadline }),
+		yesNo("release_on_cancel", "k8s/lease: who stops leading releases the lease", func(p *Params) *bool { return &p.ReleaseOnCancel }),
 		yesNo("checks_validity", "the client tests its deadline before each write", func(p *Params) *bool { return &p.ChecksValidity }),
 		duration("drift", "the design's allowance for clock drift; 0s: what it declares", none, func(p *Params) *time.Duration { return &p.Drift }),
 		odd(number("nodes", "independent nodes that Redlock asks", 3, 99, func(p *Params) *int { return &p.Nodes })),

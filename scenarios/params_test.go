@@ -94,3 +94,20 @@ func TestSpansResolveWhatZeroStandsFor(t *testing.T) {
 		require.False(t, ok, name)
 	}
 }
+
+// Left alone, a leader's deadline keeps client-go's proportions.
+func TestRenewUntil(t *testing.T) {
+	for _, c := range []struct{ ttl, renew, deadline, want time.Duration }{
+		{15 * time.Second, 2 * time.Second, 0, 10 * time.Second},
+		{30 * time.Second, 4 * time.Second, 0, 20 * time.Second},
+		{15 * time.Second, 2 * time.Second, 7 * time.Second, 7 * time.Second},
+		{10 * time.Second, 9 * time.Second, 0, 9 * time.Second}, // no deadline before there was a try
+	} {
+		p := DefaultParams()
+		p.TTL, p.Renew, p.RenewDeadline = c.ttl, c.renew, c.deadline
+		require.Equal(t, c.want, p.RenewUntil())
+		span, ok := p.Spans("renew_deadline")
+		require.True(t, ok)
+		require.Equal(t, c.want, span)
+	}
+}

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Preset is what a Redlock library of the field does when nobody configures
-// it, as parameters: --set preset=redsync.
+// Preset is what a library of the field, for Redlock or for leader election,
+// does when nobody configures it, as parameters: --set preset=redsync.
 type Preset struct {
 	Name string
 	// About says what the library is like where no parameter can, and which
@@ -64,6 +64,15 @@ func Presets() []Preset {
 				"RedissonMultiLock.java (baseWaitTime: 1500 ms a lock) and RedissonRedLock.java (calcLockWaitTime, minLocksAmount)",
 			Settings: []Setting{{"ttl", "30s"}, {"tries", "0"}, {"wait", "0s"}, {"renew", "10s"}, {"renew_max", "1000000"},
 				{"drift_factor", "0"}, {"drift_margin", "0s"}, {"node_timeout", "1.5s"}},
+		},
+		{
+			Name: "client-go",
+			About: "Go, leader election in Kubernetes as its core components are configured; design: k8s/lease. RetryPeriod is renew and retry, " +
+				"RetryPeriod*JitterFactor retry_jitter. The API client's timeout is half of RenewDeadline",
+			Source: "https://github.com/kubernetes/client-go/blob/master/tools/leaderelection/leaderelection.go (core clients: LeaseDuration 15 s, RenewDeadline 10 s, " +
+				"RetryPeriod 2 s; JitterFactor 1.2; ReleaseOnCancel false) and resourcelock/interface.go (NewFromKubeconfig: config.Timeout)",
+			Settings: []Setting{{"ttl", "15s"}, {"retry", "2s"}, {"retry_jitter", "2.4s"}, {"renew", "2s"}, {"renew_deadline", "10s"}, {"release_on_cancel", "false"},
+				{"call_timeout", "5s"}},
 		},
 	}
 }

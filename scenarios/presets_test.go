@@ -53,7 +53,7 @@ func TestPresetGivesWay(t *testing.T) {
 func TestPresetMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"preset=redsynk":                     `preset: unknown preset "redsynk"; did you mean "redsync"?`,
-		"preset=jedis":                       `preset: unknown preset "jedis"; known are redsync, redlock-net, node-redlock, redlock-py, redisson`,
+		"preset=jedis":                       `preset: unknown preset "jedis"; known are redsync, redlock-net, node-redlock, redlock-py, redisson, client-go`,
 		"preset=redsync,preset=redisson":     "preset: is set twice; leave one out",
 		"nodes=4":                            "nodes: 4 is even, so that two halves could block each other; allowed is odd, 3 to 99",
 		"nodes=1":                            "nodes: 1 is out of range; allowed is 3 to 99",

@@ -159,6 +159,7 @@ func (r *Runner) options() models.Options {
 	return models.Options{TTL: p.TTL, Renew: p.RenewEvery(), Retry: p.Retry, RetryJitter: p.RetryJitter, Wait: p.Wait,
 		CallTimeout: p.CallTimeout, ChecksValidity: p.ChecksValidity, TokenStart: p.TokenStart, Clients: p.Clients, Sections: p.Sections,
 		Tries: p.Tries, RenewMax: cmp.Or(p.RenewMax, r.Design.RenewMax), Drift: p.Drift,
+		RenewDeadline: p.RenewUntil(), ReleaseOnCancel: p.ReleaseOnCancel,
 		Nodes: p.Nodes, Quorum: p.Quorum, NodeTimeout: p.NodeTimeout, DriftFactor: p.DriftFactor, DriftMargin: p.DriftMargin,
 		Persistence: p.Persistence, Replicas: p.Replicas, ReplicationLag: p.ReplicationLag, DownAfter: p.DownAfter,
 		Members: p.Members, StaleLessor: p.StaleLessor, PlainCreate: p.PlainCreate,

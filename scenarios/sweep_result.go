@@ -92,10 +92,10 @@ func (r *SweepResult) Merge(o *SweepResult) error {
 
 // equal reports whether two units say the same.
 func (u *Unit) equal(o *Unit) bool {
-	if u.Number != o.Number || u.Tally != o.Tally || (u.Operator == nil) != (o.Operator == nil) {
+	if u.Number != o.Number || !u.Tally.equal(&o.Tally) || (u.Operator == nil) != (o.Operator == nil) {
 		return false
 	}
-	return u.Operator == nil || *u.Operator == *o.Operator
+	return u.Operator == nil || u.Operator.equal(o.Operator)
 }
 
 // firstDifference names a key in which two headers differ, "" if there is

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"locklab/checker"
 	"locklab/sim"
@@ -33,6 +34,8 @@ type Tally struct {
 	Locks    [checker.LockBroken + 1]Count
 	Findings [checker.Stuck + 1]Count // runs with at least one finding of the kind
 	Ends     [sim.EndPanic + 1]Count  // how runs ended
+	// Measures are the spreads of Measures, in their order.
+	Measures [measureCount]Spread
 }
 
 // Add adds the tally of other runs.
@@ -44,6 +47,24 @@ func (t *Tally) Add(o *Tally) {
 			p.to[i].add(p.from[i])
 		}
 	}
+	for i := range t.Measures {
+		t.Measures[i].add(&o.Measures[i])
+	}
+}
+
+// equal reports whether two tallies say the same.
+func (t *Tally) equal(o *Tally) bool {
+	for i := range t.Measures {
+		if !t.Measures[i].equal(&o.Measures[i]) {
+			return false
+		}
+	}
+	for _, p := range t.pairs(o) {
+		if !slices.Equal(p.to, p.from) {
+			return false
+		}
+	}
+	return t.Runs == o.Runs && t.Events == o.Events
 }
 
 // tallyPair is one group of counts of two tallies.
@@ -65,6 +86,11 @@ func (t *Tally) see(res *Result) {
 		if k := res.Report.Findings[i].Kind; seen&(1<<k) == 0 {
 			seen |= 1 << k
 			t.Findings[k].see(res.Seed)
+		}
+	}
+	for i, m := range Measures() {
+		if d, ok := m.Of(res.History); ok {
+			t.Measures[i].see(d)
 		}
 	}
 }
@@ -128,6 +154,15 @@ func (t Tally) MarshalJSON() ([]byte, error) {
 		}
 		out[g.key] = counts
 	}
+	measures := map[string]*Spread{}
+	for i, m := range Measures() {
+		if s := &t.Measures[i]; s.Runs() > 0 {
+			measures[m.Name] = s
+		}
+	}
+	if len(measures) > 0 {
+		out[measuresKey] = measures
+	}
 	return json.Marshal(out)
 }
 
@@ -163,6 +198,36 @@ func (t *Tally) UnmarshalJSON(data []byte) error {
 		if known < len(counts) {
 			return fmt.Errorf("field %s: a word that this version does not know", g.key)
 		}
+	}
+	return t.readMeasures(raw[measuresKey])
+}
+
+// measuresKey is the key of the measures in a file; it is left out where there
+// are none.
+const measuresKey = "measures"
+
+func (t *Tally) readMeasures(raw json.RawMessage) error {
+	if raw == nil {
+		return nil
+	}
+	var spreads map[string]Spread
+	if err := json.Unmarshal(raw, &spreads); err != nil {
+		return fmt.Errorf("field %s: want lengths by the measures' names: %w", measuresKey, err)
+	}
+	known := 0
+	for i, m := range Measures() {
+		s, ok := spreads[m.Name]
+		if !ok {
+			continue
+		}
+		if n := s.Runs(); n > t.Runs {
+			return fmt.Errorf("field %s: %s of %d of %d runs", measuresKey, m.Name, n, t.Runs)
+		}
+		t.Measures[i] = s
+		known++
+	}
+	if known < len(spreads) {
+		return fmt.Errorf("field %s: a measure that this version does not know", measuresKey)
 	}
 	return nil
 }

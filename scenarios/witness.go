@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,7 @@ func witnessForms() []witnessForm {
 		{"client-1 was paused past its ttl while it held the lock", pausedPastTTL},
 		{"client-1 was paused past its ttl while it waited for the lock", pausedWaiting},
 		{"client-1 crashed while it held the lock", crashedHolding},
+		{"client-1 was cut off while it held the lock", cutOffHolding},
 		{"client-1 crashed before it learned that it had been granted the lock", crashedUnaware},
 		{"client-1's renewer was stalled past its ttl while it held the lock", renewerStalled},
 		{"client-1's section lasted longer than its ttl", outlastedTTL},
@@ -343,6 +345,15 @@ func heldWhile(kind sim.FaultKind) func(*Result, cast) bool {
 			return f.Kind == kind && onServer(f, who.server) && believesAt(res, who.client[0], r.Struck)
 		})
 	}
+}
+
+// cutOffHolding: a partition that names the client on one of its sides struck
+// while it believed to hold the lock.
+func cutOffHolding(res *Result, who cast) bool {
+	name := res.History.Clients[who.client[0]]
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Partition && (slices.Contains(f.On, name) || slices.Contains(f.From, name)) && believesAt(res, who.client[0], r.Struck)
+	})
 }
 
 // believesAt reports whether the client believed to hold the lock.
