@@ -95,7 +95,10 @@ func summary(w io.Writer, res *scenarios.Result, style Style, told bool) error {
 	for _, f := range idleFaults(res) {
 		b.item("fault", MarkUnknown, fmt.Sprintf("fault %d (%s on %s) %s", f.Fault, f.Kind, f.On, f.What))
 	}
-	b.metrics(Metrics(res))
+	m := scenarios.Measure(res)
+	b.metrics("measures", general(res))
+	b.metrics("waiting", waiting(&m))
+	b.metrics("load", load(&m))
 	b.item("trace", MarkNone, fmt.Sprintf("%016x, %d events", res.Hash, res.Events))
 	b.item("repeat", MarkNone, res.Command())
 	_, err := io.WriteString(w, b.String())
@@ -267,12 +270,15 @@ func nothingExpected(res *scenarios.Result) string {
 	return "nothing: no row speaks of this pair"
 }
 
-func (b *block) metrics(list []Metric) {
+func (b *block) metrics(label string, list []Metric) {
+	if len(list) == 0 {
+		return
+	}
 	var parts []string
 	for _, m := range list {
-		parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(m.Name, "_ns"), "_", " ")+" "+m.String())
+		parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(strings.TrimSuffix(m.Name, "_ns"), "_"+milli), "_", " ")+" "+m.String())
 	}
-	b.item("measures", MarkNone, strings.Join(parts, ", "))
+	b.item(label, MarkNone, strings.Join(parts, ", "))
 }
 
 // idleFault is a fault of the plan that changed nothing.
