@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"locklab/checker"
@@ -19,6 +20,12 @@ type Metric struct {
 	// Unit is "ns" for durations, "" for numbers. A number in thousandths has
 	// "milli", and its name ends so.
 	Unit string
+}
+
+// Title is the name for people: without its unit, in words.
+func (m Metric) Title() string {
+	name := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_ns"), "_"+milli)
+	return strings.ReplaceAll(name, "_", " ")
 }
 
 // String writes the value for people.
@@ -37,8 +44,18 @@ func (m Metric) String() string {
 // looked. So is what means nothing: measures of waiting where nobody competed.
 func Metrics(res *scenarios.Result) []Metric {
 	m := scenarios.Measure(res)
-	return slices.Concat(general(res), waiting(&m), load(&m))
+	out := general(res)
+	if competed(&m) {
+		out = append(out, waiting(&m)...)
+	}
+	if m.Arrived > 0 {
+		out = append(out, load(&m)...)
+	}
+	return out
 }
+
+// competed reports whether at least two waited for the lock at once.
+func competed(m *scenarios.Measures) bool { return m.WaitersMax > 1 }
 
 // general measures what every run has.
 func general(res *scenarios.Result) []Metric {
@@ -66,14 +83,11 @@ func general(res *scenarios.Result) []Metric {
 // milli is the unit of thousandths.
 const milli = "milli"
 
-// waiting measures how it went for those who waited for the lock, where at
-// least two did at once.
+// waiting measures how it went for those who waited for the lock.
 func waiting(m *scenarios.Measures) []Metric {
-	if m.WaitersMax < 2 {
-		return nil
-	}
 	return []Metric{
 		count("waiters_max", m.WaitersMax),
+		duration("wait_median_ns", m.WaitMedian),
 		duration("wait_max_ns", m.WaitMax),
 		count("overtaken_max", m.OvertakenMax),
 		count("grants_out_of_order", m.OutOfOrder),
@@ -91,14 +105,12 @@ func waiting(m *scenarios.Measures) []Metric {
 
 // load measures how sections fared that came from outside.
 func load(m *scenarios.Measures) []Metric {
-	if m.Arrived == 0 {
-		return nil
-	}
 	return []Metric{
 		count("arrived", m.Arrived),
 		count("refused", m.Refused),
 		count("left", m.Left),
 		{"not_served_milli", m.NotServed(), milli},
+		{"sections_per_second_milli", m.PerSecond(), milli},
 		duration("queueing_delay_median_ns", m.DelayMedian),
 		duration("queueing_delay_p99_ns", m.Delay99),
 	}

@@ -47,7 +47,8 @@ type Measures struct {
 	SecondMax int
 	BurstMax  int
 
-	Sections int // with an accepted change
+	Sections int           // with an accepted change
+	Lasted   time.Duration // the whole run
 
 	// Sections that came from outside. A delay lasts from when a section was
 	// asked for until its client has the lock.
@@ -69,6 +70,14 @@ func (m *Measures) PerRelease() int64 { return thousandths(m.LockRequests, m.Rel
 // PerSection is how many requests there were for each completed section, in
 // thousandths; 0 without a section.
 func (m *Measures) PerSection() int64 { return thousandths(m.Requests, m.Sections) }
+
+// PerSecond is how many sections were completed a second, in thousandths.
+func (m *Measures) PerSecond() int64 {
+	if m.Lasted == 0 {
+		return 0
+	}
+	return int64(m.Sections) * 1000 * int64(time.Second) / int64(m.Lasted)
+}
 
 // Success is the share of the waits that ended with the lock, in thousandths.
 // Those that a crash ended do not count.
@@ -277,7 +286,7 @@ func (m *Measures) countRequests(res *Result) {
 		}
 	}
 	m.HerdMean = thousandths(herds, m.Releases)
-	m.Sections = len(done)
+	m.Sections, m.Lasted = len(done), time.Duration(h.End)
 }
 
 // mostWithin is the most of the sorted times that lie within a span.

@@ -111,6 +111,7 @@ func TestMeasuresOfRequests(t *testing.T) {
 	require.Equal(t, []int{6, 4, 1, 1}, []int{good.Requests, good.LockRequests, good.Releases, good.HerdMax})
 	require.EqualValues(t, 4000, good.PerRelease())
 	require.EqualValues(t, 6000, good.PerSection())
+	require.EqualValues(t, 1000, good.PerSecond(), "one section in the one second that the run lasts")
 	require.Equal(t, 4, good.SecondMax)
 	require.Equal(t, 2, good.BurstMax)
 	herd := run(21, 21, 22, 22, 31, 1020)

@@ -64,7 +64,7 @@ type Result struct {
 	Requests  []Request // what the clients sent for their operations
 	Events    int64
 	Hash      uint64
-	Trace     []sim.Event // with sim.TraceRecord only
+	Trace     []sim.Event // with sim.TraceRecord only; nil of a run with more than sim.TraceMax
 	Processes []ProcessInfo
 	World     *sim.World // for drawing the trace; valid until the next run
 }
