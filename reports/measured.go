@@ -20,7 +20,7 @@ type Measured struct {
 
 // shownOfWaiting and shownOfLoad are what a table shows unless told otherwise.
 const (
-	shownOfWaiting = "waiters_max requests_per_release requests_after_release_max requests_in_10ms_max wait_median wait_max overtaken_max acquire_success"
+	shownOfWaiting = "waiters_max requests_per_release requests_after_release_max retries_in_10ms_max wait_median wait_max overtaken_max acquire_success"
 	shownOfLoad    = "arrived sections_per_second not_served queueing_delay_median queueing_delay_p99 requests_per_section"
 )
 

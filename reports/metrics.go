@@ -100,6 +100,7 @@ func waiting(m *scenarios.Measures) []Metric {
 		count("requests_after_release_max", m.HerdMax),
 		count("requests_in_1s_max", m.SecondMax),
 		count("requests_in_10ms_max", m.BurstMax),
+		count("retries_in_10ms_max", m.RetriesMax),
 	}
 }
 

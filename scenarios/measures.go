@@ -43,9 +43,12 @@ type Measures struct {
 	// sets off.
 	HerdMax  int
 	HerdMean int64
-	// The most lock requests within any second, and within any Burst.
-	SecondMax int
-	BurstMax  int
+	// The most lock requests within any second, and within any Burst; and the
+	// most within any Burst of those that only waiting causes: the requests of
+	// acquires but for the first of each.
+	SecondMax  int
+	BurstMax   int
+	RetriesMax int
 
 	Sections int           // with an accepted change
 	Lasted   time.Duration // the whole run
@@ -260,14 +263,23 @@ func (c counts) upTo(i int) (n int) {
 // countRequests counts what was sent, and when.
 func (m *Measures) countRequests(res *Result) {
 	h := res.History
-	var sent []clock.Time
+	var sent, again []clock.Time
+	asked := make([]bool, len(h.Ops))
 	for _, r := range res.Requests {
-		if k := h.Ops[r.Op-1].Kind; k == checker.Acquire || k == checker.Release {
+		switch h.Ops[r.Op-1].Kind {
+		case checker.Acquire:
+			if asked[r.Op-1] {
+				again = append(again, r.At)
+			}
+			asked[r.Op-1] = true
+			sent = append(sent, r.At)
+		case checker.Release:
 			sent = append(sent, r.At)
 		}
 	}
 	m.Requests, m.LockRequests = len(res.Requests), len(sent)
 	m.SecondMax, m.BurstMax = mostWithin(sent, time.Second), mostWithin(sent, Burst)
+	m.RetriesMax = mostWithin(again, Burst)
 	type section struct{ client, number int32 }
 	done := map[section]bool{}
 	herds := 0
