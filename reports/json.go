@@ -23,6 +23,7 @@ type runJSON struct {
 	Resource  string        `json:"resource"`
 	Engine    string        `json:"engine"`
 	Seed      uint64        `json:"seed"`
+	Set       object        `json:"set,omitempty"` // the parameters that are not the scenario's
 	Verdict   string        `json:"verdict"`
 	Lock      string        `json:"lock"`
 	Expected  *expectedJSON `json:"expected"`
@@ -99,6 +100,9 @@ func JSON(res *scenarios.Result) ([]byte, error) {
 	}
 	if res.Scenario != nil {
 		out.Scenario = res.Scenario.Name
+		for _, s := range res.Params.Differing(&res.Scenario.Params) {
+			out.Set = append(out.Set, member{s.Name, s.Value})
+		}
 	}
 	if e := res.Expectation(); e != nil {
 		out.Expected = &expectedJSON{e.Verdict, e.Lock, e.Met(out.Verdict, out.Lock), e.Why}

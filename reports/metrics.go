@@ -3,6 +3,8 @@ package reports
 import (
 	"cmp"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"locklab/checker"
@@ -15,21 +17,48 @@ import (
 type Metric struct {
 	Name  string // stable; a duration's ends in _ns
 	Value int64
-	Unit  string // "ns" for durations, "" for numbers
+	// Unit is "ns" for durations, "" for numbers. A number in thousandths has
+	// "milli", and its name ends so.
+	Unit string
+}
+
+// Title is the name for people: without its unit, in words.
+func (m Metric) Title() string {
+	name := strings.TrimSuffix(strings.TrimSuffix(m.Name, "_ns"), "_"+milli)
+	return strings.ReplaceAll(name, "_", " ")
 }
 
 // String writes the value for people.
 func (m Metric) String() string {
-	if m.Unit == "ns" {
+	switch m.Unit {
+	case "ns":
 		return length(time.Duration(m.Value))
+	case milli:
+		return strconv.FormatFloat(float64(m.Value)/1000, 'f', -1, 64)
 	}
 	return fmtInt(m.Value)
 }
 
 // Metrics measures a run, always in the same order. What was not recorded is
 // left out: messages need a recorded trace, the final value somebody who
-// looked.
+// looked. So is what means nothing: measures of waiting where nobody competed.
 func Metrics(res *scenarios.Result) []Metric {
+	m := scenarios.Measure(res)
+	out := general(res)
+	if competed(&m) {
+		out = append(out, waiting(&m)...)
+	}
+	if m.Arrived > 0 {
+		out = append(out, load(&m)...)
+	}
+	return out
+}
+
+// competed reports whether at least two waited for the lock at once.
+func competed(m *scenarios.Measures) bool { return m.WaitersMax > 1 }
+
+// general measures what every run has.
+func general(res *scenarios.Result) []Metric {
 	h := res.History
 	begun, completed := sections(h)
 	out := []Metric{{Name: "sections_begun", Value: begun}, {Name: "sections_completed", Value: completed}}
@@ -41,7 +70,7 @@ func Metrics(res *scenarios.Result) []Metric {
 			duration("acquire_latency_max_ns", lasted[len(lasted)-1]))
 	}
 	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(res)))
-	for _, m := range scenarios.Measures() {
+	for _, m := range scenarios.SweepMeasures() {
 		if d, ok := m.Of(h); ok && d != scenarios.Endless {
 			out = append(out, duration(m.Name, d))
 		}
@@ -55,6 +84,45 @@ func Metrics(res *scenarios.Result) []Metric {
 	}
 	return out
 }
+
+// milli is the unit of thousandths.
+const milli = "milli"
+
+// waiting measures how it went for those who waited for the lock.
+func waiting(m *scenarios.Measures) []Metric {
+	return []Metric{
+		count("waiters_max", m.WaitersMax),
+		duration("wait_median_ns", m.WaitMedian),
+		duration("wait_max_ns", m.WaitMax),
+		count("overtaken_max", m.OvertakenMax),
+		count("grants_out_of_order", m.OutOfOrder),
+		count("gave_up", m.GaveUp),
+		count("starved", m.Starved),
+		{"acquire_success_milli", m.Success(), milli},
+		{"requests_per_section_milli", m.PerSection(), milli},
+		{"requests_per_release_milli", m.PerRelease(), milli},
+		{"requests_after_release_mean_milli", m.HerdMean, milli},
+		count("requests_after_release_max", m.HerdMax),
+		count("requests_in_1s_max", m.SecondMax),
+		count("requests_in_10ms_max", m.BurstMax),
+		count("retries_in_10ms_max", m.RetriesMax),
+	}
+}
+
+// load measures how sections fared that came from outside.
+func load(m *scenarios.Measures) []Metric {
+	return []Metric{
+		count("arrived", m.Arrived),
+		count("refused", m.Refused),
+		count("left", m.Left),
+		{"not_served_milli", m.NotServed(), milli},
+		{"sections_per_second_milli", m.PerSecond(), milli},
+		duration("queueing_delay_median_ns", m.DelayMedian),
+		duration("queueing_delay_p99_ns", m.Delay99),
+	}
+}
+
+func count(name string, n int) Metric { return Metric{Name: name, Value: int64(n)} }
 
 func duration(name string, d time.Duration) Metric {
 	return Metric{Name: name, Value: int64(d), Unit: "ns"}

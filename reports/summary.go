@@ -12,7 +12,8 @@ import (
 )
 
 // Run prints a run in full: a title, its story, its diagram, its summary. The
-// result must have been recorded with sim.TraceRecord.
+// result must have been recorded with sim.TraceRecord. Of a run that was too long
+// to be recorded the diagram is left out, and the story is what the history knows.
 func Run(w io.Writer, res *scenarios.Result, style Style) error {
 	if _, err := fmt.Fprintf(w, "%s\n\n", style.bold(style.text(title(res)))); err != nil {
 		return err
@@ -25,13 +26,22 @@ func Run(w io.Writer, res *scenarios.Result, style Style) error {
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
-	if err := drawDiagram(w, t, style); err != nil {
+	if err := diagramOf(w, t, style); err != nil {
 		return err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
 	}
 	return summary(w, res, style, tellsAll(story, res))
+}
+
+// diagramOf draws the diagram, or says why there is none.
+func diagramOf(w io.Writer, t *tape, style Style) error {
+	if t.events != nil {
+		return drawDiagram(w, t, style)
+	}
+	_, err := fmt.Fprintf(w, "no diagram: the run has %d events, of which no more than %d of the trace are kept\n", t.res.Events, sim.TraceMax)
+	return err
 }
 
 // tellsAll reports whether a story has a line for every finding.
@@ -95,7 +105,14 @@ func summary(w io.Writer, res *scenarios.Result, style Style, told bool) error {
 	for _, f := range idleFaults(res) {
 		b.item("fault", MarkUnknown, fmt.Sprintf("fault %d (%s on %s) %s", f.Fault, f.Kind, f.On, f.What))
 	}
-	b.metrics(Metrics(res))
+	m := scenarios.Measure(res)
+	b.metrics("measures", general(res))
+	if competed(&m) {
+		b.metrics("waiting", waiting(&m))
+	}
+	if m.Arrived > 0 {
+		b.metrics("load", load(&m))
+	}
 	b.item("trace", MarkNone, fmt.Sprintf("%016x, %d events", res.Hash, res.Events))
 	b.item("repeat", MarkNone, res.Command())
 	_, err := io.WriteString(w, b.String())
@@ -267,12 +284,12 @@ func nothingExpected(res *scenarios.Result) string {
 	return "nothing: no row speaks of this pair"
 }
 
-func (b *block) metrics(list []Metric) {
+func (b *block) metrics(label string, list []Metric) {
 	var parts []string
 	for _, m := range list {
-		parts = append(parts, strings.ReplaceAll(strings.TrimSuffix(m.Name, "_ns"), "_", " ")+" "+m.String())
+		parts = append(parts, m.Title()+" "+m.String())
 	}
-	b.item("measures", MarkNone, strings.Join(parts, ", "))
+	b.item(label, MarkNone, strings.Join(parts, ", "))
 }
 
 // idleFault is a fault of the plan that changed nothing.

@@ -57,7 +57,7 @@ func writeMeasures(b *strings.Builder, cells []scenarios.CellResult, stories, ap
 	if !stories {
 		return
 	}
-	for i, m := range scenarios.Measures() {
+	for i, m := range scenarios.SweepMeasures() {
 		var lines [][]string
 		for _, c := range cells {
 			s := &c.Measures[i]
@@ -332,7 +332,7 @@ func SweepJSON(w io.Writer, r *scenarios.SweepResult) error {
 		for i, n := range c.Ends {
 			add(&out.Ended, sim.EndReason(i).String(), n)
 		}
-		for i, m := range scenarios.Measures() {
+		for i, m := range scenarios.SweepMeasures() {
 			if s := &c.Measures[i]; s.Runs() > 0 {
 				out.Measures = append(out.Measures, member{m.Name, spreadOf(s)})
 			}

@@ -15,7 +15,7 @@ var library embed.FS
 // families lists the scenario families in the catalogue's order.
 func families() []string {
 	return []string{"kleppmann", "antirez", "lease", "redis", "postgres", "etcd", "zookeeper",
-		"herd", "retry", "leader", "semaphore", "quota", "barrier"}
+		"herd", "retry", "load", "leader", "semaphore", "quota", "barrier"}
 }
 
 // Library returns the built-in scenarios: the families in the catalogue's

@@ -70,7 +70,14 @@ type Params struct {
 	IdleInTransactionTimeout time.Duration // a session that idles in a transaction for so long is ended; 0: never
 	PoolSize                 int           // PgBouncer's connections to the server
 
-	StuckAfter time.Duration // without a grant for so long, a run is stuck; 0: 3*TTL
+	// Load that comes from outside.
+	Interarrival   time.Duration // mean time between two sections that are asked for; 0: each client asks after Think
+	Spacing        Spacing       // how those times vary
+	Queue          int           // sections that wait for a client at most; more are refused
+	ServiceTime    time.Duration // for which a server is busy with each request of a client
+	ServiceWorkers int           // requests that a server works on at once
+
+	StuckAfter time.Duration // without a grant for so long, a run is stuck; 0: see StuckBound
 	Horizon    time.Duration // virtual time after which a run is ended
 }
 
@@ -115,6 +122,16 @@ const (
 	CommitOff CommitKind = "off"
 )
 
+// Spacing is how the times between arrivals vary around their mean.
+type Spacing string
+
+// The spacings.
+const (
+	Exponential Spacing = "exponential" // independent of each other: a Poisson process
+	Uniform     Spacing = "uniform"     // from 0 to twice the mean
+	Even        Spacing = "even"        // all the same
+)
+
 // totalSectionsMax bounds the work of one run.
 const totalSectionsMax = 100_000
 
@@ -130,6 +147,7 @@ func DefaultParams() Params {
 		// Five seconds are what Redis's own Sentinel tutorial sets; Sentinel's default is 30 s.
 		Persistence: models.PersistNone, Replicas: 2, DownAfter: 5 * time.Second,
 		ClientsPerNode: 1, Members: 3, Standby: StandbyNone, SynchronousCommit: CommitOn, PoolSize: 2,
+		Spacing: Exponential, Queue: 100, ServiceWorkers: 1,
 	}
 }
 
@@ -151,13 +169,18 @@ func (p *Params) RenewUntil() time.Duration {
 	return p.RenewDeadline
 }
 
-// StuckBound returns StuckAfter, or 3*TTL where it was left at 0.
+// StuckBound returns StuckAfter; where it was left at 0, 3*TTL, and at least
+// twice the longest pause between two tries: a client that sleeps that long by its
+// own choice is not stuck.
 func (p *Params) StuckBound() time.Duration {
 	if p.StuckAfter == 0 {
-		return 3 * p.TTL
+		return max(3*p.TTL, 2*p.pauseMax())
 	}
 	return p.StuckAfter
 }
+
+// pauseMax is the longest pause between two tries.
+func (p *Params) pauseMax() time.Duration { return p.Retry + p.RetryJitter }
 
 // Spans finds the duration parameter that a plan names, as sim.Span.Resolve
 // asks for it: 1.5*ttl. A renew, renew_deadline or stuck_after of 0 counts
@@ -219,7 +242,7 @@ func parameters() []Parameter {
 		duration("think", "between two sections of a client", none, func(p *Params) *time.Duration { return &p.Think }),
 		duration("retry", "before a refused acquire is tried again", least, func(p *Params) *time.Duration { return &p.Retry }),
 		duration("retry_jitter", "at most so much is added to retry, drawn anew each time", none, func(p *Params) *time.Duration { return &p.RetryJitter }),
-		duration("wait", "an acquire is given up after so long; 0s: never", none, func(p *Params) *time.Duration { return &p.Wait }),
+		duration("wait", "an acquire is given up after so long, and so is the wait for a free client; 0s: never", none, func(p *Params) *time.Duration { return &p.Wait }),
 		number("tries", "an acquire is given up after so many tries; 0: never", 0, 1_000_000, func(p *Params) *int { return &p.Tries }),
 		duration("renew", "between two renewals, where the design renews; 0s: ttl/3", none, func(p *Params) *time.Duration { return &p.Renew }),
 		number("renew_max", "renewals of one lease at most; 0: as often as the design does", 0, 1_000_000, func(p *Params) *int { return &p.RenewMax }),
@@ -254,7 +277,13 @@ func parameters() []Parameter {
 		duration("idle_in_transaction_timeout", "PostgreSQL ends a session that idles in a transaction for so long; 0s: never", none,
 			func(p *Params) *time.Duration { return &p.IdleInTransactionTimeout }),
 		number("pool_size", "PgBouncer's connections to the server", 1, 1000, func(p *Params) *int { return &p.PoolSize }),
-		duration("stuck_after", "without a grant for so long a run is stuck; 0s: 3*ttl", none, func(p *Params) *time.Duration { return &p.StuckAfter }),
+		duration("interarrival", "mean time between two sections that are asked for from outside, clients*sections in all; 0s: each client asks by itself", none,
+			func(p *Params) *time.Duration { return &p.Interarrival }),
+		word("spacing", "how the times between arrivals vary", []string{string(Exponential), string(Uniform), string(Even)}, func(p *Params) *Spacing { return &p.Spacing }),
+		number("queue", "sections that may wait for a client to be free; more are refused", 0, totalSectionsMax, func(p *Params) *int { return &p.Queue }),
+		duration("service_time", "for which a server is busy with each request of a client", none, func(p *Params) *time.Duration { return &p.ServiceTime }),
+		number("service_workers", "requests that a server works on at once", 1, 1000, func(p *Params) *int { return &p.ServiceWorkers }),
+		duration("stuck_after", "without a grant for so long a run is stuck; 0s: 3*ttl, or 2*(retry+retry_jitter) where that is longer", none, func(p *Params) *time.Duration { return &p.StuckAfter }),
 		duration("horizon", "virtual time after which a run is ended", least, func(p *Params) *time.Duration { return &p.Horizon }),
 	}
 }
@@ -415,6 +444,10 @@ func (p *Params) Validate() error {
 	}
 	if p.LatencyMin > p.LatencyMax {
 		return &ParamError{Name: "latency_min", Err: fmt.Errorf("%s is above latency_max, which is %s", p.LatencyMin, p.LatencyMax)}
+	}
+	if p.StuckAfter != 0 && p.StuckAfter <= p.pauseMax() {
+		return &ParamError{Name: "stuck_after", Err: fmt.Errorf("%s is not above retry and retry_jitter together, which are %s: a client that sleeps between two tries would count as stuck",
+			p.StuckAfter, p.pauseMax())}
 	}
 	if majority := p.Nodes/2 + 1; p.Quorum != 0 && (p.Quorum < majority || p.Quorum > p.Nodes) {
 		return &ParamError{Name: "quorum", Err: fmt.Errorf("%d of %d nodes is out of range; allowed are %d to %d, or 0 for the least majority",

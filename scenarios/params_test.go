@@ -5,6 +5,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"locklab/checker"
+	"locklab/sim"
 )
 
 func TestDefaultParamsAreValid(t *testing.T) {
@@ -110,4 +113,34 @@ func TestRenewUntil(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, c.want, span)
 	}
+}
+
+// A client that sleeps between two tries is not stuck, however long it sleeps:
+// the bound is above any such pause, given or not.
+func TestStuckBoundIsAboveRetry(t *testing.T) {
+	p := DefaultParams()
+	require.Equal(t, 30*time.Second, p.StuckBound())
+	p.Retry, p.RetryJitter = 40*time.Second, 0
+	require.Equal(t, 80*time.Second, p.StuckBound())
+	p.Sections, p.Clients = 2, 2
+	require.Equal(t, checker.VerdictSafe, seeded(t, "redis/lua-release", p, 1).Verdict)
+	p.StuckAfter = 40 * time.Second
+	require.EqualError(t, p.Validate(), "stuck_after: 40s is not above retry and retry_jitter together, which are 40s: a client that sleeps between two tries would count as stuck")
+	p.StuckAfter++
+	require.NoError(t, p.Validate())
+	// What is stuck is still found: a dead holder whose lock never expires.
+	p = DefaultParams()
+	p.Retry, p.RetryJitter = 40*time.Second, 0
+	d, err := FindDesign("redis/setnx-no-ttl")
+	require.NoError(t, err)
+	kind, err := FindResource("plain")
+	require.NoError(t, err)
+	crash := sim.Fault{Kind: sim.Crash, On: []string{"client-1"}, Trigger: sim.Trigger{Before: sim.PlacePattern{Proc: "client-1", Section: 1, Phase: sim.PhaseWrite}}}
+	p.Stagger = 100 * time.Millisecond
+	r, err := NewRunner(Case{Design: d, Resource: kind, Params: p, Plan: sim.Plan{Faults: []sim.Fault{crash}}})
+	require.NoError(t, err)
+	defer r.Close()
+	res, err := r.Run(1, sim.TraceOff)
+	require.NoError(t, err)
+	require.Equal(t, checker.VerdictStuck, res.Verdict)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"locklab/checker"
+	"locklab/clock"
 	"locklab/models"
 	"locklab/sim"
 )
@@ -22,11 +23,19 @@ type recorder struct {
 	renewed int32          // the renewal by which the present holder took the lock anew; 0 for none
 	onPlace func(sim.Place)
 	onSend  func(*sim.Message)
+
+	requests []Request
+}
+
+// Request is a request that a client sent for one of its operations.
+type Request struct {
+	At clock.Time
+	Op int32 // the operation's ID in the history
 }
 
 // begin makes the recorder ready for a run in w, keeping its memory.
 func (r *recorder) begin(w *sim.World, h *checker.History) {
-	*r = recorder{w: w, history: h, clients: r.clients[:0], fallen: r.fallen[:0], onPlace: r.onPlace, onSend: r.onSend}
+	*r = recorder{w: w, history: h, clients: r.clients[:0], fallen: r.fallen[:0], onPlace: r.onPlace, onSend: r.onSend, requests: r.requests[:0]}
 }
 
 // addClient says that a process is the next client.
@@ -86,6 +95,9 @@ func (r *recorder) Sent(m *sim.Message) {
 		r.onSend(m)
 	}
 	o := r.op(m.Op)
+	if o != nil {
+		r.requests = append(r.requests, Request{r.w.Now(), m.Op})
+	}
 	if o == nil || o.Sent != (checker.Instant{}) {
 		return
 	}

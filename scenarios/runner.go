@@ -36,6 +36,7 @@ type Runner struct {
 	check   checker.Checker
 	witness []witness
 	next    []int // sections that each client has begun
+	load    arrivals
 	store   models.Store
 	// OnPlace, if set, is called at every place at which a fault could strike.
 	OnPlace func(sim.Place)
@@ -47,8 +48,8 @@ type Runner struct {
 	Pulse func()
 }
 
-// Result is what one run showed. History, Report and Faults belong to the
-// runner and are valid until its next run; Clone keeps them.
+// Result is what one run showed. History, Report, Faults, Arrivals and Requests
+// belong to the runner and are valid until its next run; Clone keeps them.
 type Result struct {
 	Case
 	Seed      uint64
@@ -59,9 +60,11 @@ type Result struct {
 	Verdict   checker.Verdict // the report's, or vacuous
 	Faults    []sim.FaultReport
 	Witnesses []WitnessResult
+	Arrivals  []Arrival // of sections asked for from outside
+	Requests  []Request // what the clients sent for their operations
 	Events    int64
 	Hash      uint64
-	Trace     []sim.Event // with sim.TraceRecord only
+	Trace     []sim.Event // with sim.TraceRecord only; nil of a run with more than sim.TraceMax
 	Processes []ProcessInfo
 	World     *sim.World // for drawing the trace; valid until the next run
 }
@@ -110,6 +113,7 @@ func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
 	r.world.Reset(sim.Config{
 		Seed: seed, Plan: r.plan, LatencyMin: p.LatencyMin, LatencyMax: p.LatencyMax,
 		Horizon: p.Horizon, Trace: mode, LateReplies: r.LateReplies, Observer: &r.rec, Pulse: r.Pulse,
+		ServiceTime: p.ServiceTime, ServiceWorkers: p.ServiceWorkers,
 	})
 	r.begin()
 	r.build()
@@ -121,6 +125,7 @@ func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
 	res := &Result{Case: r.Case, Seed: seed, Ended: ended, Failure: r.world.Failure(), History: &r.history,
 		Report: r.check.Check(&r.history), Faults: r.world.FaultReports(), Events: r.world.Events(),
 		Hash: r.world.TraceHash(), Trace: r.world.Trace(), World: r.world}
+	res.Arrivals, res.Requests = r.load.all, r.rec.requests
 	res.Witnesses = r.observe(res)
 	res.Verdict = headline(res)
 	if mode == sim.TraceRecord {
@@ -150,6 +155,7 @@ func (r *Runner) begin() {
 	}
 	r.rec.onPlace, r.rec.onSend = r.OnPlace, r.OnSend
 	r.rec.begin(r.world, &r.history)
+	r.load.begin(r.world, p)
 	clear(r.next)
 }
 
@@ -211,18 +217,45 @@ func (r *Runner) work(t *sim.Task, client int, protocol models.Protocol) {
 		t.Enter(1, sim.PhaseThink)
 		t.Sleep(time.Duration(client) * p.Stagger)
 	}
-	for r.next[client] < p.Sections {
-		r.next[client]++
+	for r.asked(t, client) {
 		section := r.next[client]
-		if section > 1 {
-			t.Enter(section, sim.PhaseThink)
-			t.Sleep(p.Think)
-		}
 		// What went wrong in a section stands in the history; the client
 		// goes on with the next, as a worker's loop does.
 		_ = protocol.Do(t, section, func(s models.Section) error { return r.body(t, client, section, s) })
 		t.Op = 0
 	}
+}
+
+// asked waits until the client's next section is wanted, and reports whether
+// there is one.
+func (r *Runner) asked(t *sim.Task, client int) bool {
+	p := &r.Params
+	if p.Interarrival > 0 {
+		return r.fromOutside(t, client)
+	}
+	if r.next[client] == p.Sections {
+		return false
+	}
+	r.next[client]++
+	if section := r.next[client]; section > 1 {
+		t.Enter(section, sim.PhaseThink)
+		t.Sleep(p.Think)
+	}
+	return true
+}
+
+// fromOutside takes the next section that has arrived or will.
+func (r *Runner) fromOutside(t *sim.Task, client int) bool {
+	a := r.load.take(r.world.Now())
+	if a == nil {
+		return false
+	}
+	r.next[client]++
+	t.Enter(r.next[client], sim.PhaseThink)
+	a.Client, a.Section = int32(client), int32(r.next[client])
+	t.Sleep(time.Duration(a.At - r.world.Now()))
+	a.Fate, a.Taken = ArrivalTaken, r.world.Now()
+	return true
 }
 
 // body is the critical section: read, work, write.

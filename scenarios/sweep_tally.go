@@ -88,7 +88,7 @@ func (t *Tally) see(res *Result) {
 			t.Findings[k].see(res.Seed)
 		}
 	}
-	for i, m := range Measures() {
+	for i, m := range SweepMeasures() {
 		if d, ok := m.Of(res.History); ok {
 			t.Measures[i].see(d)
 		}
@@ -155,7 +155,7 @@ func (t Tally) MarshalJSON() ([]byte, error) {
 		out[g.key] = counts
 	}
 	measures := map[string]*Spread{}
-	for i, m := range Measures() {
+	for i, m := range SweepMeasures() {
 		if s := &t.Measures[i]; s.Runs() > 0 {
 			measures[m.Name] = s
 		}
@@ -215,7 +215,7 @@ func (t *Tally) readMeasures(raw json.RawMessage) error {
 		return fmt.Errorf("field %s: want lengths by the measures' names: %w", measuresKey, err)
 	}
 	known := 0
-	for i, m := range Measures() {
+	for i, m := range SweepMeasures() {
 		s, ok := spreads[m.Name]
 		if !ok {
 			continue

@@ -66,7 +66,8 @@ func TestChaos(t *testing.T) {
 	procs := []string{"client-1", "client-2", "s", "peer"}
 	rapid.Check(t, func(rt *rapid.T) {
 		cfg := Config{Seed: rapid.Uint64().Draw(rt, "seed"), LatencyMax: 6 * ms, Horizon: 20 * time.Minute,
-			LateReplies: rapid.Bool().Draw(rt, "late")}
+			LateReplies: rapid.Bool().Draw(rt, "late"),
+			ServiceTime: time.Duration(rapid.IntRange(0, 2).Draw(rt, "service")) * ms, ServiceWorkers: rapid.IntRange(0, 2).Draw(rt, "workers")}
 		for range rapid.IntRange(0, 6).Draw(rt, "faults") {
 			cfg.Plan.Faults = append(cfg.Plan.Faults, anyFault(rt, procs))
 		}
@@ -139,7 +140,7 @@ func audit(w *World) string {
 	add := func(m *Message) { onTheWay[m] = true }
 	arrivals := func(held []event) {
 		for i := range held {
-			if held[i].kind == evArrive {
+			if held[i].carriesMessage() {
 				add(held[i].msg)
 			}
 		}
@@ -149,6 +150,9 @@ func audit(w *World) string {
 	}
 	for _, p := range w.procs {
 		arrivals(p.gate.held)
+		for _, m := range p.service.waiting {
+			add(m)
+		}
 	}
 	for _, n := range w.nodes {
 		arrivals(n.gate.held)

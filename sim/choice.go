@@ -102,5 +102,9 @@ func (w *World) choose(p Place, lo, hi int64) int64 {
 	return v
 }
 
+// Draw asks for a number from lo to hi at a place of the caller's own: for what
+// is decided outside every program.
+func (w *World) Draw(at Place, lo, hi int64) int64 { return w.choose(at, lo, hi) }
+
 // PlaceName writes a place with its process's name.
 func (w *World) PlaceName(p Place) string { return p.name(w.procs[p.Proc].name) }

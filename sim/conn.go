@@ -102,6 +102,7 @@ type Message struct {
 	handled int32 // the number under which a server began to handle it
 	kind    messageKind
 	dir     uint8 // on a connection: the sender's side
+	served  bool  // the server has spent its time on it; see service
 	From    *Process
 	To      *Process
 	Conn    *Conn // nil for a datagram
@@ -450,6 +451,10 @@ func (w *World) nobodyThere(m *Message) {
 
 // deliver hands a message to the program.
 func (w *World) deliver(m *Message) {
+	if w.takesTime(m) {
+		w.serve(m)
+		return
+	}
 	if m.kind == request || m.kind == datagram {
 		w.handleMessage(m)
 		return

@@ -16,7 +16,8 @@ import (
 // connection keeps its order.
 func TestOrderOnAConnection(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		l := newLab(rt, Config{Seed: rapid.Uint64().Draw(rt, "seed"), LatencyMax: 20 * ms})
+		l := newLab(rt, Config{Seed: rapid.Uint64().Draw(rt, "seed"), LatencyMax: 20 * ms,
+			ServiceTime: time.Duration(rapid.IntRange(0, 3).Draw(rt, "service")) * ms, ServiceWorkers: rapid.IntRange(1, 2).Draw(rt, "workers")})
 		defer l.w.Close()
 		gaps := rapid.SliceOfN(rapid.IntRange(0, 5), 12, 12).Draw(rt, "gaps")
 		var handled, answered []string

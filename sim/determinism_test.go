@@ -126,3 +126,17 @@ func TestResetForgets(t *testing.T) {
 		t.Errorf("without a trace: %d events to %v, want %d to %v", w.Events(), w.Now(), events, end)
 	}
 }
+
+// TestTraceMax: a trace that grows beyond the bound is let go, all of it, and
+// its hash goes on as if nobody had wanted to keep it.
+func TestTraceMax(t *testing.T) {
+	full := trace{mode: TraceRecord, events: make([]Event, TraceMax-1)}
+	full.keep(Event{})
+	if len(full.events) != TraceMax || full.mode != TraceRecord {
+		t.Fatalf("%d events, mode %d: want all of them", len(full.events), full.mode)
+	}
+	full.keep(Event{})
+	if full.events != nil || full.mode != TraceHash {
+		t.Fatalf("%d events, mode %d: want none, and the hash", len(full.events), full.mode)
+	}
+}

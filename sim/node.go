@@ -80,6 +80,7 @@ type Process struct {
 	inbox       []*Message
 	receiver    *Task
 	timeouts    [timeoutLines]timeoutLine
+	service     service
 }
 
 // ProcID numbers the processes of a world in the order of their creation.
@@ -193,6 +194,7 @@ func (p *Process) crash(vanish bool) {
 	p.down = true
 	p.incarnation++
 	w.discard(p.gate.held)
+	w.loseService(p)
 	p.gate = gate{}
 	p.inbox, p.receiver = nil, nil
 	for _, t := range p.tasks {
@@ -220,7 +222,7 @@ func (p *Process) crash(vanish bool) {
 // discard loses the messages among events that will not be handled.
 func (w *World) discard(held []event) {
 	for i := range held {
-		if held[i].kind == evArrive {
+		if held[i].carriesMessage() {
 			w.gone(held[i].msg)
 		}
 	}

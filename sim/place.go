@@ -51,10 +51,11 @@ const (
 	PointResume
 	PointSurvive
 	PointExtra
+	PointArrival // when work comes from outside
 	pointCount
 )
 
-var pointNames = [pointCount]string{"", "before", "after", "apply", "request-latency", "reply-latency", "jitter", "value", "resume", "survive", "extra"}
+var pointNames = [pointCount]string{"", "before", "after", "apply", "request-latency", "reply-latency", "jitter", "value", "resume", "survive", "extra", "arrival"}
 
 // String returns the point's name as places spell it.
 func (p Point) String() string { return pointNames[p] }

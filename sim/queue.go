@@ -17,6 +17,7 @@ const (
 	evGiveUp                         // TCP stops retransmitting
 	evClosed                         // a program learns that a connection is over
 	evDeed                           // a deed of the plan is done to a server
+	evServed                         // a server has done what a message asked for
 )
 
 // clockKind says which of a node's clocks a timer runs on.
@@ -55,6 +56,9 @@ func (e *event) stale() bool {
 	}
 	return false
 }
+
+// carriesMessage reports whether a message that is on its way goes with the event.
+func (e *event) carriesMessage() bool { return e.kind == evArrive || e.kind == evServed }
 
 // entry is an event's place in the queue. Its key is the sequence number and,
 // in the low bits, the slot of the event: two keys compare as their sequence

@@ -111,8 +111,12 @@ type TraceMode uint8
 const (
 	TraceOff    TraceMode = iota // nothing: bulk runs
 	TraceHash                    // only the hash
-	TraceRecord                  // the hash and every event
+	TraceRecord                  // the hash and every event, up to TraceMax
 )
+
+// TraceMax is how many events of a trace are kept, at some hundred bytes each.
+// Of a run with more none are, but for the hash: World.Trace returns nil.
+const TraceMax = 1 << 20
 
 // trace collects the events of a run.
 type trace struct {
@@ -138,8 +142,17 @@ func (w *World) emit(e Event) {
 		if e.Proc >= 0 {
 			e.Mono, e.Wall = w.procs[e.Proc].node.LocalClocks(w.now)
 		}
-		w.trace.events = append(w.trace.events, e)
+		w.trace.keep(e)
 	}
+}
+
+// keep adds an event to those that are kept, unless there are too many.
+func (t *trace) keep(e Event) {
+	if len(t.events) == TraceMax {
+		t.mode, t.events = TraceHash, nil
+		return
+	}
+	t.events = append(t.events, e)
 }
 
 func (w *World) tracing() bool { return w.trace.mode != TraceOff }
@@ -156,7 +169,7 @@ func (w *World) TraceHash() uint64 {
 	return w.trace.digest.Sum()
 }
 
-// Trace returns the recorded events. They stay valid after the world is reset.
+// Trace returns the recorded events, nil if there were more than TraceMax. They stay valid after the world is reset.
 func (w *World) Trace() []Event { return w.trace.events }
 
 // Describe writes one event as a line.

@@ -24,6 +24,12 @@ type Config struct {
 
 	LatencyMin, LatencyMax time.Duration // one way, between two nodes
 
+	// ServiceTime is how long (true time) a server is busy with each request of
+	// a client; 0: no time at all. It works on ServiceWorkers of them at once;
+	// 0: on one.
+	ServiceTime    time.Duration
+	ServiceWorkers int
+
 	Horizon     time.Duration // true time at which the run ends; 0: ten minutes
 	EventBudget int64         // events after which the run ends; 0: ten million
 	Trace       TraceMode
@@ -260,8 +266,9 @@ func (w *World) stuck() int {
 		if p.gate.endless == 0 {
 			continue
 		}
+		n += len(p.service.waiting)
 		for i := range p.gate.held {
-			if p.gate.held[i].kind == evArrive {
+			if p.gate.held[i].carriesMessage() {
 				n++
 			}
 		}
@@ -322,6 +329,13 @@ func (w *World) handle(e *event) {
 	case evDeed:
 		if e.proc.incarnation == e.gen && !e.proc.closedGate().keep(e) {
 			w.faults.deed(int(e.id))
+		}
+	case evServed:
+		switch {
+		case e.proc.incarnation != e.gen:
+			w.gone(e.msg)
+		case !e.proc.closedGate().keep(e):
+			w.served(e.msg)
 		}
 	}
 	if len(w.condemned) > 0 {

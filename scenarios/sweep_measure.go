@@ -6,9 +6,9 @@ import (
 	"locklab/checker"
 )
 
-// Measure is a number of a run of which a sweep shows the spread over its
+// SweepMeasure is a number of a run of which a sweep shows the spread over its
 // seeds. Measures are never verdicts.
-type Measure struct {
+type SweepMeasure struct {
 	Name  string // stable; a duration's ends in _ns
 	About string // one line
 	// Of measures a run. ok is false for a run that has nothing to measure;
@@ -22,9 +22,9 @@ const Endless time.Duration = 1<<63 - 1
 // measureCount is how many measures a tally has room for.
 const measureCount = 1
 
-// Measures lists the measures in their documented order.
-func Measures() [measureCount]Measure {
-	return [...]Measure{
+// SweepMeasures lists the measures in their documented order.
+func SweepMeasures() [measureCount]SweepMeasure {
+	return [...]SweepMeasure{
 		{"failover_ns", "from an owner's crash to the next owner's first accepted change", Failover},
 	}
 }
