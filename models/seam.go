@@ -188,6 +188,7 @@ type payloads struct {
 	pgStatements  sim.Slab[PgStatement]
 	pgResults     sim.Slab[PgResult]
 	pgRouted      sim.Slab[pgRouted]
+	pgHandovers   sim.Slab[pgHandover]
 }
 
 // Reset makes the environment ready for another run in its world.
@@ -203,6 +204,7 @@ func (e *Env) Reset(o Options) {
 	e.pgStatements.Reset()
 	e.pgResults.Reset()
 	e.pgRouted.Reset()
+	e.pgHandovers.Reset()
 	e.engines.reset()
 	e.inside, e.Store = Store{}, Store{}
 }
