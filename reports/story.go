@@ -453,8 +453,23 @@ func (s *teller) tellRelease(o *checker.Op) {
 		l.Text += " and never gets an answer"
 		l.Mark = MarkUnknown
 	}
+	if at := s.commits(o); at > l.At {
+		l.At = at
+	}
 	l.where = s.byMessage(o, l.At)
 	s.add(l)
+}
+
+// commits is when the last of the writes took effect that a release commits, 0
+// for none.
+func (s *teller) commits(release *checker.Op) clock.Time {
+	at := clock.Time(0)
+	for i := int(release.Tenure); i < int(release.ID); i++ {
+		if o := &s.h.Ops[i]; o.Tenure == release.Tenure && o.Effect.Known() && s.committing(o) == release {
+			at = max(at, o.Effect.At)
+		}
+	}
+	return at
 }
 
 // done reports whether a client was told that a write of its tenure was
@@ -537,7 +552,7 @@ func (s *teller) sqlAnswer(o *checker.Op) string {
 // are the end of one transaction; nil where there is none.
 func (s *teller) committing(o *checker.Op) *checker.Op {
 	r := s.release(o.Tenure)
-	if r == nil || !r.Effect.Known() || r.Effect.At != o.Effect.At {
+	if r == nil || !changes(o) || o.Effect.At < r.Invoke.At || r.Return.Known() && o.Effect.At > r.Return.At {
 		return nil
 	}
 	return r
