@@ -1,6 +1,7 @@
 package models
 
 import (
+	"fmt"
 	"time"
 
 	"locklab/network"
@@ -63,12 +64,14 @@ type poolClient struct {
 	request *sim.Message // whose answer it waits for
 	queue   []*sim.Message
 	backend *poolBackend // that it is using
+	before  *poolBackend // that it used last
 }
 
 // poolBackend is a connection to the server.
 type poolBackend struct {
 	conn   *sim.Conn
 	client *poolClient
+	before *sim.Process // whose statement ran on it last
 	number int
 	uses   uint32
 }
@@ -143,7 +146,39 @@ func (b *pgBouncer) assign(p *sim.Process, c *poolClient) bool {
 	}
 	back.uses++
 	back.client, c.backend = c, back
+	if user := c.request.From; back.before != user || c.before != back {
+		h := b.env.pgHandovers.Get()
+		*h = pgHandover{user: user, before: back.before, statement: c.request.Body.(*PgStatement), backend: back.number}
+		p.Note(h)
+		back.before, c.before = user, back
+	}
 	return true
+}
+
+// pgHandover is the pooler's remark that a client gets a backend that it had
+// not before, or that another client has used since.
+type pgHandover struct {
+	user, before *sim.Process
+	statement    *PgStatement
+	backend      int
+}
+
+// Digest implements sim.Payload.
+func (h *pgHandover) Digest(d *sim.Digest) {
+	d.Int(int64(h.backend))
+	h.statement.Digest(d)
+}
+
+// String implements sim.Payload.
+func (h *pgHandover) String() string {
+	text := fmt.Sprintf("runs %s's %s on its connection %d to the server", h.user.Name(), h.statement, h.backend)
+	switch h.before {
+	case nil:
+		return text + ", a new one"
+	case h.user:
+		return text
+	}
+	return text + ", which " + h.before.Name() + " has used before"
 }
 
 func (b *pgBouncer) forward(p *sim.Process, c *poolClient) {

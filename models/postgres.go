@@ -405,7 +405,8 @@ func (r *PgResult) Digest(d *sim.Digest) {
 	}
 }
 
-// String implements sim.Payload.
+// String implements sim.Payload. Of a row, the columns at its end that are 0 are
+// left out.
 func (r *PgResult) String() string {
 	switch {
 	case r.Code.failed():
@@ -418,7 +419,11 @@ func (r *PgResult) String() string {
 		return fmt.Sprintf("%d rows", r.Rows)
 	}
 	var cols []string
-	for _, v := range r.Row {
+	last := len(r.Row)
+	for last > 1 && r.Row[last-1] == 0 {
+		last--
+	}
+	for _, v := range r.Row[:last] {
 		if v > 1<<53 {
 			cols = append(cols, fmt.Sprintf("%04x..", uint64(v)>>47))
 			continue

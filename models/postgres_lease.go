@@ -51,15 +51,12 @@ func leaseSystem(v leaseVariant) func(env *Env) System {
 	}
 }
 
-// leaseHolder is whose the lease is, as the row says. By which client's clock
-// a lease has run out no server knows: such a lease lasts until another client
+// leaseHolder is whose the lease is, as the row says, also while the server is
+// down: nothing is known to be lost until it is back. By which client's clock a
+// lease has run out no server knows: such a lease lasts until another client
 // takes it.
 func (g *pgGroup) leaseHolder(v leaseVariant) Holding {
-	t := g.table(pgLocks)
-	if t == nil {
-		return Holding{}
-	}
-	u := t.find(1)
+	u := g.primary.engine.table(pgLocks).find(1)
 	if u == nil || len(u.versions) == 0 {
 		return Holding{}
 	}

@@ -30,12 +30,13 @@ func (l *pgLink) connect(t *sim.Task) error {
 	if l.live() {
 		return nil
 	}
+	anew := l.conn != nil
 	if len(l.hosts) == 1 {
-		l.conn = t.Dial(l.hosts[0])
+		l.opened(t, l.hosts[0], anew)
 		return nil
 	}
 	for _, host := range l.hosts {
-		l.conn = t.Dial(host)
+		l.opened(t, host, anew)
 		r, err := l.call(t, &PgStatement{Verb: PgInRecovery})
 		switch {
 		case err == nil && !r.True():
@@ -46,6 +47,14 @@ func (l *pgLink) connect(t *sim.Task) error {
 	}
 	l.conn = nil
 	return sim.ErrRefused
+}
+
+// opened opens a session, with a remark if it comes after another.
+func (l *pgLink) opened(t *sim.Task, host *sim.Process, anew bool) {
+	l.conn = t.Dial(host)
+	if anew {
+		t.Note(sim.Text("opens a new session at " + host.Name()))
+	}
 }
 
 // do runs a statement on the session, or on a new one: a driver that

@@ -114,9 +114,9 @@ func (s *pgServer) streamed(m *sim.Message) {
 }
 
 // waitsForStandby reports whether commits wait for the standby: also while it
-// is away.
+// is away, and when it has been promoted and nobody has told this server.
 func (s *pgServer) waitsForStandby() bool {
-	return s.env.Options.Standby == SyncStandby && s.group.primary == s && s.group.servers[0] == s
+	return s.env.Options.Standby == SyncStandby && s.group.servers[0] == s && !s.standby
 }
 
 // ship sends the standby what is flushed.
@@ -180,6 +180,7 @@ func (s *pgServer) promote() {
 	if s.receiver != nil {
 		s.proc.Close(s.receiver)
 	}
+	s.proc.Note(sim.Text("is promoted and takes writes; sessions and advisory locks were never replicated"))
 	s.standby, s.engine.recovery, s.receiver = false, false, nil
 	s.group.primary = s
 	s.settleRest()

@@ -38,13 +38,14 @@ func (g *redisGroup) newHistory() int64 {
 	return g.histories
 }
 
-// watch are the processes whose state holding reads.
+// watch are the processes whose state holding reads, in the order in which
+// they were built: the monitor last.
 func (g *redisGroup) watch() []*sim.Process {
-	out := []*sim.Process{g.monitor.proc}
+	var out []*sim.Process
 	for _, s := range g.servers {
 		out = append(out, s.proc)
 	}
-	return out
+	return append(out, g.monitor.proc)
 }
 
 // holding tells whose the lock is: what the key says on the server that the

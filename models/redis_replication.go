@@ -299,6 +299,7 @@ func (r *redisReplication) promote(s *redisServer) {
 	r.earlier, r.earlierTo = r.history, r.offset
 	r.history = r.group.newHistory()
 	s.db.replica = false
+	s.proc.Note(sim.Text("is promoted: it is the primary now"))
 	s.expiry = 0
 	s.engine.sweep(wallMillis(s.proc.Wall()))
 	s.spread(nil)

@@ -197,6 +197,7 @@ type payloads struct {
 	pgStatements  sim.Slab[PgStatement]
 	pgResults     sim.Slab[PgResult]
 	pgRouted      sim.Slab[pgRouted]
+	pgHandovers   sim.Slab[pgHandover]
 }
 
 // Reset makes the environment ready for another run in its world.
@@ -217,6 +218,7 @@ func (e *Env) Reset(o Options) {
 	e.pgStatements.Reset()
 	e.pgResults.Reset()
 	e.pgRouted.Reset()
+	e.pgHandovers.Reset()
 	e.engines.reset()
 	e.inside, e.Store = Store{}, Store{}
 }

@@ -202,7 +202,7 @@ func (s *scene) chooseLanes() {
 			locks++
 		}
 	}
-	if locks > 1 && s.h.KnowsGrants {
+	if locks > 1 && s.knowsGrants() {
 		s.grants = 0
 		s.lanes = append(s.lanes, []int64{s.text("the lock"), laneGrants, 0})
 	}
@@ -272,7 +272,11 @@ func (s *scene) addGrants() {
 	ends := [...]string{checker.NotEnded: "", checker.EndExpired: "expired", checker.EndReleased: "released",
 		checker.EndTaken: "taken away", checker.EndLost: "lost"}
 	for _, h := range s.holdings {
-		s.bar(s.grants, barGrant, h.from.At, h.ended.Ended.At, ends[h.ended.End], h.tenure.Client, h.tenure.Token)
+		end := ends[h.ended.End]
+		if h.ended.End == checker.EndExpired {
+			end = s.endWord(h.ended)
+		}
+		s.bar(s.grants, barGrant, h.from.At, h.ended.Ended.At, end, h.tenure.Client, h.tenure.Token)
 	}
 }
 

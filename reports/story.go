@@ -125,6 +125,10 @@ func signedSeconds(t clock.Time) string {
 func (s *teller) tellOp(o *checker.Op) {
 	switch o.Kind {
 	case checker.Acquire:
+		if s.attempts() {
+			s.tellAttempt(o)
+			return
+		}
 		s.tellWait(o)
 		s.tellAcquire(o)
 		s.tellEndOfGrant(o)
@@ -208,8 +212,7 @@ func (s *teller) holds(h, wants *checker.Op) string {
 func (s *teller) tellAcquire(o *checker.Op) {
 	name := s.clientName(o.Client)
 	learned := o.Outcome == checker.OK && o.Return.Known()
-	slow := 4*s.res.Params.LatencyMax + 10*time.Millisecond
-	if s.h.KnowsGrants && o.Granted.Known() && (!learned || o.Return.At > o.Granted.At.Add(slow)) {
+	if s.knowsGrants() && o.Granted.Known() && (!learned || o.Return.At > o.Granted.At.Add(s.slow())) {
 		text := fmt.Sprintf("%s grants %s the lock", s.service(), name)
 		if !learned {
 			text += fmt.Sprintf(", and %s never learns of it", name)
@@ -231,27 +234,79 @@ func (s *teller) tellAcquire(o *checker.Op) {
 		section = fmt.Sprintf(" for section %d", o.Section)
 	}
 	text := fmt.Sprintf("%s acquires the lock%s%s%s", name, section, token(o.Token, " with token %d"), s.promise(o))
-	if s.h.KnowsGrants && o.Ended.At <= o.Return.At {
+	if o.Sent.At != 0 && o.Return.At > o.Sent.At.Add(s.slow()) {
+		text += fmt.Sprintf(", for which it had asked at %s", seconds(o.Sent.At))
+	}
+	switch {
+	case s.jobs():
+		text = fmt.Sprintf("%s takes a job from the queue, as its section %d", name, o.Section)
+	case s.lockless():
+		text = fmt.Sprintf("%s begins section %d: no lock service is asked", name, o.Section)
+	case s.knowsGrants() && o.Ended.At <= o.Return.At, s.ranOut(o):
 		text += ", although it is over already"
 	}
-	if s.lockless() {
-		text = fmt.Sprintf("%s begins section %d: there is no lock to wait for", name, o.Section)
-	}
 	s.add(Line{At: o.Return.At, Text: text, where: s.byMessage(o, o.Return.At), client: o.Client})
+}
+
+// ranOut reports whether a lease had run out when its client was told of it.
+func (s *teller) ranOut(o *checker.Op) bool {
+	end, _ := s.leaseEnd(o)
+	return s.h.Promise == checker.LeasePromise && end <= o.Return.At
+}
+
+// slow is how long an answer takes that is worth a word.
+func (s *teller) slow() time.Duration { return 4*s.res.Params.LatencyMax + 10*time.Millisecond }
+
+// leaseEnd is when the lease of an acquire that returns has run out if it is
+// not renewed from then on. Who waits in a queue has a lease that is renewed
+// meanwhile.
+func (s *teller) leaseEnd(o *checker.Op) (at clock.Time, renewed bool) {
+	at = o.Invoke.At
+	if o.Sent.At != 0 {
+		at = o.Sent.At
+	}
+	for i := int(o.ID); i < len(s.h.Ops) && s.h.Ops[i].Invoke.At <= o.Return.At; i++ {
+		r := &s.h.Ops[i]
+		if r.Kind == checker.Renew && r.Tenure == o.ID && r.Outcome == checker.OK && r.Return.At <= o.Return.At {
+			at, renewed = r.Sent.At, true
+		}
+	}
+	return at.Add(s.h.TTL), renewed
+}
+
+// tellAttempt tells a try of a section that asks nobody beforehand.
+func (s *teller) tellAttempt(o *checker.Op) {
+	name, again := s.clientName(o.Client), ""
+	for i := int(o.ID) - 2; i >= 0; i-- {
+		if b := &s.h.Ops[i]; b.Kind == checker.Acquire && b.Client == o.Client {
+			if b.Section == o.Section {
+				again = " anew"
+			}
+			break
+		}
+	}
+	s.add(Line{At: o.Invoke.At, client: o.Client, where: s.byMessage(o, o.Invoke.At),
+		Text: fmt.Sprintf("%s begins section %d%s", name, o.Section, again)})
+	if !o.Return.Known() {
+		return
+	}
+	l := Line{At: o.Return.At, client: o.Client, where: s.byMessage(o, o.Return.At)}
+	if l.Text = fmt.Sprintf("%s has done section %d", name, o.Section); o.Outcome == checker.Refused {
+		l.Text, l.Mark = fmt.Sprintf("%s learns that another was faster: its section does not count", name), MarkRefused
+	}
+	s.add(l)
 }
 
 // promise says how long a grant is promised to last, as an addition.
 func (s *teller) promise(o *checker.Op) string {
 	switch s.h.Promise {
 	case checker.LeasePromise:
-		from := o.Invoke.At
-		if o.Sent.At != 0 {
-			from = o.Sent.At
+		end, renewed := s.leaseEnd(o)
+		until := ", a lease until " + seconds(end)
+		if renewed || s.res.Design.Renews {
+			return until + " unless it is renewed"
 		}
-		if s.res.Design.Renews {
-			return ", a lease until " + seconds(from.Add(s.h.TTL)) + " unless it is renewed"
-		}
-		return ", a lease until " + seconds(from.Add(s.h.TTL))
+		return until
 	case checker.SessionPromise:
 		return ", for as long as its session lives"
 	}
@@ -261,30 +316,49 @@ func (s *teller) promise(o *checker.Op) string {
 // tellEndOfGrant tells how the lock service came to see a tenure as over. A
 // plain release is told with the release.
 func (s *teller) tellEndOfGrant(o *checker.Op) {
-	if !o.Ended.Known() || !s.h.KnowsGrants || o.End == checker.EndReleased || s.removed(o) {
+	if !o.Ended.Known() || !s.knowsGrants() || o.End == checker.EndReleased || s.removed(o) {
 		return
 	}
-	name, service := s.clientName(o.Client), s.service()
-	lock, text := "the lock of "+name, ""
+	name, at := s.clientName(o.Client), o.Ended.At
+	lock := "the lock of " + name
 	if o.Recreated {
 		lock += ", created anew,"
 	}
-	switch o.End {
-	case checker.EndExpired:
-		text = fmt.Sprintf("%s expires at %s", lock, service)
-	case checker.EndTaken:
-		text = fmt.Sprintf("%s is taken away at %s", lock, service)
-	default:
-		text = fmt.Sprintf("%s no longer has %s", service, strings.TrimSuffix(lock, ","))
-	}
-	at := o.Ended.At
+	text, where := s.endOfGrant(o, lock)
 	if b := s.believes(o.Client, at); b != nil && b.ID == o.Tenure {
 		text += fmt.Sprintf("; %s still believes that it holds it", name)
 	}
-	where := s.at(at, func(e *sim.Event) bool {
+	s.add(Line{At: at, Text: text, where: where, client: nobody})
+}
+
+// endOfGrant says what became of a lock that its owner has not given back, and
+// where in the trace that stands. A deed of the plan at that very moment was
+// the cause, whatever the lock service makes of it.
+func (s *teller) endOfGrant(o *checker.Op, lock string) (text string, where int) {
+	service, at := s.service(), o.Ended.At
+	gone := fmt.Sprintf("%s no longer has %s", service, strings.TrimSuffix(lock, ","))
+	if d := s.deedAt(at); d != nil {
+		if d.Kind == sim.Failover {
+			gone = fmt.Sprintf("the new primary does not have %s", strings.TrimSuffix(lock, ","))
+		}
+		return gone, s.at(at, anyEvent)
+	}
+	where = s.at(at, func(e *sim.Event) bool {
 		return e.Kind == sim.EventTimer || e.Kind == sim.EventCrashed || e.Kind == sim.EventArrive
 	})
-	s.add(Line{At: at, Text: text, where: where, client: nobody})
+	next := s.holder(at)
+	switch {
+	case o.SessionLost.Known() && o.SessionLost.At == at:
+		return fmt.Sprintf("%s sees the session of %s as over, and its lock with it", service, s.clientName(o.Client)), s.at(at, anyEvent)
+	case o.End == checker.EndTaken && next != nil && s.h.Promise == checker.SessionPromise:
+		return fmt.Sprintf("%s gives %s the lock that %s has: for the server they are one session",
+			service, s.clientName(next.Client), s.clientName(o.Client)), where
+	case o.End == checker.EndTaken:
+		return fmt.Sprintf("%s is taken away at %s", lock, service), where
+	case o.End == checker.EndExpired && s.h.Promise == checker.LeasePromise:
+		return fmt.Sprintf("%s expires at %s", lock, service), where
+	}
+	return gone, where
 }
 
 // tellLoss tells that a client learns that its lock is gone.
@@ -324,8 +398,12 @@ func (s *teller) tellRenew(o *checker.Op) {
 	case o.Recreated:
 		l.At, l.Mark, l.key = o.Effect.At, MarkStale, ""
 		l.Text = fmt.Sprintf("%s's renewal finds no lock and creates it anew: %s has %s as its holder again", name, s.service(), name)
+	case o.Outcome == checker.OK && s.h.Promise == checker.SessionPromise:
+		l.Text = name + " asks whether its session lives, and is answered"
 	case o.Outcome == checker.OK:
 		l.Text = name + " renews its lease"
+	case o.Outcome == checker.Refused && s.h.Promise == checker.SessionPromise:
+		l.Text, l.Mark, l.key = name+" asks whether its session lives: it does not", MarkRefused, ""
 	case o.Outcome == checker.Refused:
 		l.Text, l.Mark, l.key = name+"'s renewal is refused", MarkRefused, ""
 	default:
@@ -349,6 +427,8 @@ func (s *teller) tellRelease(o *checker.Op) {
 		l.At = o.Effect.At
 	}
 	switch {
+	case s.jobs() && !s.done(o.Tenure):
+		l.Text = fmt.Sprintf("%s gives its job up", name)
 	case s.lockless():
 		l.Text = fmt.Sprintf("%s ends section %d", name, o.Section)
 	case o.Victim != 0:
@@ -360,8 +440,12 @@ func (s *teller) tellRelease(o *checker.Op) {
 		if v := s.op(o.Victim); v != nil && v.Ended.At == o.Effect.At && s.believes(v.Client, o.Effect.At) == v {
 			l.Text += fmt.Sprintf("; %s still believes that it holds it", s.clientName(v.Client))
 		}
+	case o.Outcome == checker.Refused && s.h.Promise == checker.SessionPromise:
+		l.Text += ", and is told that its session holds none"
 	case o.Outcome == checker.Refused:
 		l.Text += ", but it was no longer its own"
+	case o.Outcome == checker.OK && o.Return.Known() && o.Return.At > o.Effect.At.Add(s.slow()):
+		l.Text += fmt.Sprintf(", and has the answer at %s", seconds(o.Return.At))
 	case o.Outcome == checker.Unknown && o.Effect.Known() && o.Effect.At > o.Invoke.At.Add(s.res.Params.CallTimeout):
 		l.Text += fmt.Sprintf("; the request arrives only at %s", seconds(o.Effect.At))
 		l.Mark = MarkUnknown
@@ -369,9 +453,52 @@ func (s *teller) tellRelease(o *checker.Op) {
 		l.Text += " and never gets an answer"
 		l.Mark = MarkUnknown
 	}
+	if at := s.commits(o); at > l.At {
+		l.At = at
+	}
 	l.where = s.byMessage(o, l.At)
 	s.add(l)
 }
+
+// commits is when the last of the writes took effect that a release commits, 0
+// for none.
+func (s *teller) commits(release *checker.Op) clock.Time {
+	at := clock.Time(0)
+	for i := int(release.Tenure); i < int(release.ID); i++ {
+		if o := &s.h.Ops[i]; o.Tenure == release.Tenure && o.Effect.Known() && s.committing(o) == release {
+			at = max(at, o.Effect.At)
+		}
+	}
+	return at
+}
+
+// done reports whether a client was told that a write of its tenure was
+// accepted, or believes so until its commit.
+func (s *teller) done(tenure int32) bool {
+	for i := int(tenure); i < len(s.h.Ops); i++ {
+		switch o := &s.h.Ops[i]; {
+		case o.Tenure != tenure:
+		case o.Kind == checker.Release:
+			return false
+		case changes(o) && o.Outcome == checker.OK:
+			return true
+		}
+	}
+	return false
+}
+
+// release returns the operation that gave a tenure back, nil for none.
+func (s *teller) release(tenure int32) *checker.Op {
+	for i := int(tenure); i < len(s.h.Ops); i++ {
+		if o := &s.h.Ops[i]; o.Tenure == tenure && o.Kind == checker.Release {
+			return o
+		}
+	}
+	return nil
+}
+
+// changes reports whether the operation is a write or an append.
+func changes(o *checker.Op) bool { return o.Kind == checker.Write || o.Kind == checker.Append }
 
 // tellData tells a read, a write, an append or an entry, at the moment at
 // which the resource decided.
@@ -395,6 +522,9 @@ func (s *teller) tellData(o *checker.Op) {
 		did = fmt.Sprintf("%s's %s, sent at %s and given up since, arrives", name, strings.TrimPrefix(s.doing(o), "its "), seconds(o.Invoke.At))
 	}
 	l := Line{At: o.Effect.At, client: o.Client, where: s.byMessage(o, o.Effect.At)}
+	if r := s.committing(o); r != nil {
+		l.where = s.byMessage(r, o.Effect.At) - 1 // and then the release
+	}
 	l.Text, l.Mark = s.decided(o, did)
 	if o.Kind == checker.Read && o.Decision == checker.Accepted && !o.Return.Known() {
 		l.Mark = MarkUnknown
@@ -406,18 +536,41 @@ func (s *teller) tellData(o *checker.Op) {
 	s.add(l)
 }
 
+// sqlAnswer quotes what a database answered to an operation that it refused,
+// as an addition: an error, or that no row matched.
+func (s *teller) sqlAnswer(o *checker.Op) string {
+	for i := range s.messages {
+		m := &s.messages[i]
+		if m.op == o.ID && m.reply && (strings.HasPrefix(m.text, "ERROR ") || m.text == "0 rows") {
+			return " (" + m.text + ")"
+		}
+	}
+	return ""
+}
+
+// committing returns the release that a write took effect with, because both
+// are the end of one transaction; nil where there is none.
+func (s *teller) committing(o *checker.Op) *checker.Op {
+	r := s.release(o.Tenure)
+	if r == nil || !changes(o) || o.Effect.At < r.Invoke.At || r.Return.Known() && o.Effect.At > r.Return.At {
+		return nil
+	}
+	return r
+}
+
 // decided completes a sentence with what the resource made of the operation.
 func (s *teller) decided(o *checker.Op, did string) (string, Mark) {
-	changes := o.Kind == checker.Write || o.Kind == checker.Append
 	switch {
 	case o.Decision == checker.Rejected && o.Kind == checker.Read:
 		return fmt.Sprintf("%s wants to read%s: REFUSED", s.clientName(o.Client), token(o.Token, " with token %d")), MarkRefused
 	case o.Decision == checker.Rejected:
-		return did + ": REFUSED", MarkRefused
-	case !changes:
+		return did + ": REFUSED" + s.sqlAnswer(o), MarkRefused
+	case !changes(o):
 		return did, MarkNone
 	case s.stale[o.ID]:
 		return did + ": ACCEPTED ALTHOUGH STALE" + s.whySince(o), MarkStale
+	case s.committing(o) != nil:
+		return did + ": accepted, at the commit", MarkNone
 	}
 	return did + ": accepted" + s.whySince(o), MarkNone
 }
@@ -425,7 +578,7 @@ func (s *teller) decided(o *checker.Op, did string) (string, Mark) {
 // whySince says of a write that its tenure had ended before it arrived.
 func (s *teller) whySince(o *checker.Op) string {
 	a := s.op(o.Tenure)
-	if a == nil || !s.h.KnowsGrants || !a.Ended.Before(o.Effect) {
+	if a == nil || !s.knowsGrants() || !a.Ended.Before(o.Effect) {
 		return ""
 	}
 	text := fmt.Sprintf("; its lock ended at %s", seconds(a.Ended.At))

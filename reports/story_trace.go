@@ -44,7 +44,8 @@ func (s *teller) tellTrace() {
 				s.addFault(i, e, e.Body.String(), 0)
 			}
 		case sim.EventNote:
-			s.add(Line{At: e.At, Text: fmt.Sprintf("%s: %s", s.proc(e.Proc), e.Body), where: i, client: s.client(e.Proc)})
+			text := s.proc(e.Proc) + " " + e.Body.String()
+			s.add(Line{At: e.At, Text: text, where: i, client: s.client(e.Proc), key: "note " + text})
 		case sim.EventLost, sim.EventHeld, sim.EventTimeout, sim.EventArrive:
 			s.tellMessage(i, e)
 		}
@@ -52,11 +53,11 @@ func (s *teller) tellTrace() {
 }
 
 // fault returns a fault of the plan by its number, counted from 1.
-func (s *teller) fault(n int64) *sim.Fault {
-	if n < 1 || int(n) > len(s.res.Plan.Faults) {
+func (t *tape) fault(n int64) *sim.Fault {
+	if n < 1 || int(n) > len(t.res.Plan.Faults) {
 		return nil
 	}
-	return &s.res.Plan.Faults[n-1]
+	return &t.res.Plan.Faults[n-1]
 }
 
 func (s *teller) addFault(where int, e *sim.Event, text string, number int64) {
@@ -107,7 +108,7 @@ func (s *teller) tellResumed(i int, e *sim.Event) {
 	if c := s.client(e.Proc); c >= 0 && !s.lockless() {
 		if b := s.believes(c, e.At); b != nil && b.Ended.At <= e.At {
 			text += ", still believing that it holds the lock" + token(b.Token, " (token %d)")
-		} else if b != nil && s.h.KnowsGrants {
+		} else if b != nil && s.knowsGrants() {
 			text += ", and its lock is still its own"
 		}
 	}

@@ -98,7 +98,7 @@ func (t *tape) collectTenures() {
 			t.holdings = append(t.holdings, holding{t.op(o.Tenure), o.Effect, o})
 		case o.Kind != checker.Acquire:
 			continue
-		case t.h.KnowsGrants && o.Granted.Known():
+		case t.knowsGrants() && o.Granted.Known():
 			t.holdings = append(t.holdings, holding{o, o.Granted, o})
 		}
 		if o.Kind == checker.Acquire && o.Outcome == checker.OK {
@@ -351,13 +351,26 @@ func (t *tape) own(o *checker.Op) bool {
 // givesUp reports whether a client that ceases to believe does so although the
 // lock service still has the lock as its own.
 func (t *tape) givesUp(tenure *checker.Op) bool {
-	return t.h.KnowsGrants && tenure.Granted.Before(tenure.BelievesUntil) && tenure.BelievesUntil.Before(tenure.Ended)
+	return t.knowsGrants() && tenure.Granted.Before(tenure.BelievesUntil) && tenure.BelievesUntil.Before(tenure.Ended)
 }
 
-// lockless reports whether the design hands out no lock at all.
+// lockless reports whether the design has no lock service at all.
 func (t *tape) lockless() bool {
-	return !t.h.KnowsGrants && t.h.Promise == checker.NoPromise
+	return !t.knowsGrants() && t.h.Promise == checker.NoPromise
 }
+
+// attempts reports whether the design just begins a section and learns at its
+// end whether it counts. Its grants are the checker's way to put sections into
+// an order; nobody holds anything.
+func (t *tape) attempts() bool {
+	return t.res.Design.Own != "" && t.h.Promise == checker.NoPromise
+}
+
+// knowsGrants reports whether it is known whose the lock was at its service.
+func (t *tape) knowsGrants() bool { return t.h.KnowsGrants && !t.attempts() }
+
+// jobs reports whether a section is a job that a queue hands out.
+func (t *tape) jobs() bool { return t.res.Design.Jobs && !t.attempts() }
 
 // believes returns the tenure under which a client believes that it holds the lock,
 // nil if it does not.
@@ -411,6 +424,31 @@ func (t *tape) at(when clock.Time, is func(*sim.Event) bool) int {
 		}
 	}
 	return end - 1
+}
+
+// deedAt returns what the plan did to a server at a moment beside the
+// protocol, nil for nothing.
+func (t *tape) deedAt(when clock.Time) *sim.Fault {
+	deed := func(e *sim.Event) *sim.Fault {
+		if f := t.fault(e.A); e.Kind == sim.EventFault && f != nil && (f.Kind == sim.Failover || f.Kind == sim.Evict || f.Kind == sim.Overwrite) {
+			return f
+		}
+		return nil
+	}
+	i := t.at(when, func(e *sim.Event) bool { return deed(e) != nil })
+	if i < 0 || t.events[i].At != when {
+		return nil
+	}
+	return deed(&t.events[i])
+}
+
+// endWord says in one word how a tenure ended at the lock service. The service
+// sees only that its lock is no longer there.
+func (t *tape) endWord(o *checker.Op) string {
+	if o.End == checker.EndExpired && (t.h.Promise != checker.LeasePromise || t.deedAt(o.Ended.At) != nil) {
+		return "gone"
+	}
+	return o.End.String()
 }
 
 // concernedMax is how many clients a story or diagram follows when it cannot

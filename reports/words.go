@@ -95,8 +95,11 @@ func (t *tape) trigger(f *sim.Fault) string {
 	victim, _, _ := strings.Cut(f.On[0], ".")
 	place := func(word string, p sim.PlacePattern) string {
 		what := phaseWords[p.Phase]
-		if what == "" || p.Proc != victim {
+		if what == "" || p.Proc == "" {
 			return fmt.Sprintf(" %s %s", word, p)
+		}
+		if p.Proc != victim {
+			what = p.Proc + "'s " + strings.TrimPrefix(what, "its ")
 		}
 		if p.Section > 0 && t.res.Params.Sections > 1 {
 			what += fmt.Sprintf(" in section %d", p.Section)
@@ -210,6 +213,16 @@ func (t *tape) strikes(f *sim.Fault) string {
 		return "the disk of " + on + " completes no fsync" + t.until(f)
 	case sim.LoseUnsynced:
 		return "the disk of " + on + " loses what was not yet fsynced"
+	case sim.Failover:
+		text := fmt.Sprintf("a failover at %s%s: a replica is promoted as it stands", on, t.trigger(f))
+		if f.Mode == "demoted" {
+			return text + ", and the old primary takes no more writes"
+		}
+		return text + ", and the old primary lives on, untold"
+	case sim.Evict:
+		return fmt.Sprintf("%s evicts the key %q%s, as under memory pressure", on, f.Key, t.trigger(f))
+	case sim.Overwrite:
+		return fmt.Sprintf("another service writes the key %q at %s%s, without a time to live", f.Key, on, t.trigger(f))
 	case sim.RestoreSnapshot:
 		return fmt.Sprintf("an operator puts back the disk of %s as it was %s ago", on, t.span(f.By))
 	}

@@ -195,6 +195,17 @@ func TestAdvisoryLockDiesWithItsServer(t *testing.T) {
 	// A lease is a row.
 	res = runPostgres(t, "postgres/lease-table", "plain", slow, crash)
 	require.Equal(t, checker.VerdictSafe, res.Verdict, "%v", explain(res))
+	require.Equal(t, checker.LockKept, res.Report.Lock, "%v", explain(res))
+}
+
+// A primary that lives on untold while its standby is promoted goes on taking
+// writes, and they are lost; with a synchronous standby it waits for it in vain.
+func TestTwoPrimaries(t *testing.T) {
+	failover := faultOf(t, "client-1/section#1/write", sim.Fault{Kind: sim.Failover, On: []string{"postgres-1"}})
+	res := runPostgres(t, "postgres/lease-table", "same-transaction", func(p *Params) { p.Standby = StandbyAsync }, failover)
+	require.True(t, res.Report.Has(checker.WriteLost), "%v", explain(res))
+	res = runPostgres(t, "postgres/lease-table", "same-transaction", func(p *Params) { p.Standby = StandbySync }, failover)
+	require.False(t, res.Report.Has(checker.WriteLost), "%v", explain(res))
 }
 
 // (*) A failover takes every advisory lock along, and the leases that were not

@@ -70,6 +70,13 @@ func witnessForms() []witnessForm {
 		{"redis-1's disk stalled while client-1 held the lock", heldWhile(sim.FsyncStall)},
 		{"redis-1's disk was put back to before client-1's grant", putBack},
 		{"redis-1's reply to client-1 was lost while it asked for the lock", replyLostAsking},
+		{"the reply to client-1's write was lost", replyLostWriting},
+		{"client-2 asked for the lock while client-1 held it", askedWhileHeld},
+		{"client-1's machine was frozen past its ttl while it held the lock", frozenPastTTL},
+		{"client-2's clock was wrong while client-1 held the lock", clockWrong},
+		{"client-1 was cut off from redis-1 while it held the lock", cutOffFrom},
+		{"the connection of client-1 to redis-1 was cut while client-1 held the lock", connectionCut},
+		{"redis-1's disk stalled past the ttl while client-1 waited for the lock", diskStalledWaiting},
 	}
 }
 
@@ -148,6 +155,7 @@ func faultOnServer(w *witness) (sim.FaultKind, string) {
 		{"clock stepped", sim.ClockStep, "steps the clock of "},
 		{"was paused", sim.Pause, "pauses "},
 		{"was cut off", sim.Partition, "partitions "},
+		{"was cut while", sim.Cut, "cuts a connection to "},
 		{"disk stalled", sim.FsyncStall, "stalls the disk of "},
 		{"was put back", sim.RestoreSnapshot, "restores the disk of "},
 		{"was lost", sim.DropReply, "drops a reply of "},
@@ -162,14 +170,15 @@ func faultOnServer(w *witness) (sim.FaultKind, string) {
 	return sim.Crash, "crashes " + w.who.server
 }
 
-// onServer reports whether a fault is on the server, or on a link to it.
+// onServer reports whether a fault is on the server, or on a link to it, or
+// splits the network beside it.
 func onServer(f *sim.Fault, server string) bool {
 	for _, on := range f.On {
 		if on == server || strings.HasSuffix(on, "->"+server) {
 			return true
 		}
 	}
-	return false
+	return slices.Contains(f.From, server)
 }
 
 func anyFault(p *sim.Plan, is func(sim.Fault) bool) bool {
@@ -288,11 +297,22 @@ func stopped(res *Result, client int32, is func(r *sim.FaultReport) bool) bool {
 // pausedPastTTL: a fault stopped the client while it believed to hold the
 // lock, and it was still stopped when TTL had passed since it asked for it.
 func pausedPastTTL(res *Result, who cast) bool {
-	return stopped(res, who.client[0], func(r *sim.FaultReport) bool {
-		return anyOp(res, who.client[0], func(o *checker.Op) bool {
-			return acquired(o) && r.Struck >= o.Return.At && r.Struck < o.BelievesUntil.At &&
-				min(r.Healed, res.History.End) >= asked(o).Add(res.History.TTL)
-		})
+	return stopped(res, who.client[0], func(r *sim.FaultReport) bool { return pastTTL(res, who.client[0], r) })
+}
+
+// frozenPastTTL: the same, by a fault that stopped the client's machine.
+func frozenPastTTL(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Freeze && f.On[0] == res.History.Clients[who.client[0]] && pastTTL(res, who.client[0], r)
+	})
+}
+
+// pastTTL reports whether a fault struck while the client believed to hold the
+// lock and lasted until TTL had passed since it asked for it.
+func pastTTL(res *Result, client int32, r *sim.FaultReport) bool {
+	return anyOp(res, client, func(o *checker.Op) bool {
+		return acquired(o) && r.Struck >= o.Return.At && r.Struck < o.BelievesUntil.At &&
+			min(r.Healed, res.History.End) >= asked(o).Add(res.History.TTL)
 	})
 }
 
@@ -356,6 +376,63 @@ func cutOffHolding(res *Result, who cast) bool {
 	})
 }
 
+// cutOffFrom: the network split between the client and the server while the client
+// believed to hold the lock.
+func cutOffFrom(res *Result, who cast) bool {
+	client := res.History.Clients[who.client[0]]
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		if f.Kind != sim.Partition || !believesAt(res, who.client[0], r.Struck) {
+			return false
+		}
+		apart := func(side, other []string, a, b string) bool {
+			return slices.Contains(side, a) && !slices.Contains(side, b) && (len(other) == 0 || slices.Contains(other, b))
+		}
+		return apart(f.On, f.From, client, who.server) || apart(f.On, f.From, who.server, client)
+	})
+}
+
+// connectionCut: the client's connection to the server was cut while the
+// client believed to hold the lock.
+func connectionCut(res *Result, who cast) bool {
+	link := res.History.Clients[who.client[0]] + "->" + who.server
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Cut && f.On[0] == link && believesAt(res, who.client[0], r.Struck)
+	})
+}
+
+// clockWrong: the second client's wall clock was put wrong before the first
+// ceased to believe that it held the lock, and was still wrong when it had
+// begun to.
+func clockWrong(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		wrong := f.Kind == sim.ClockStep || f.Kind == sim.ClockOffset
+		return wrong && f.On[0] == res.History.Clients[who.client[1]] && anyOp(res, who.client[0], func(o *checker.Op) bool {
+			return acquired(o) && r.Struck < o.BelievesUntil.At && (f.Kind == sim.ClockStep || r.Healed > o.Return.At)
+		})
+	})
+}
+
+// askedWhileHeld: the second client waited for the lock at a time at which the
+// first believed that it held it.
+func askedWhileHeld(res *Result, who cast) bool {
+	return anyOp(res, who.client[0], func(a *checker.Op) bool {
+		return acquired(a) && anyOp(res, who.client[1], func(b *checker.Op) bool {
+			return b.Kind == checker.Acquire && b.Invoke.Before(a.BelievesUntil) && a.Return.Before(b.Return)
+		})
+	})
+}
+
+// diskStalledWaiting: the server's disk stalled, and from some moment of that
+// on, for TTL at least, the client waited for the answer to one request for
+// the lock.
+func diskStalledWaiting(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.FsyncStall && onServer(f, who.server) && anyOp(res, who.client[0], func(o *checker.Op) bool {
+			return o.Kind == checker.Acquire && asked(o) >= r.Struck && min(r.Healed, o.Return.At) >= asked(o).Add(res.History.TTL)
+		})
+	})
+}
+
 // believesAt reports whether the client believed to hold the lock.
 func believesAt(res *Result, client int32, at clock.Time) bool {
 	return anyOp(res, client, func(o *checker.Op) bool {
@@ -374,6 +451,18 @@ func putBack(res *Result, who cast) bool {
 		return err == nil && anyOp(res, who.client[0], func(o *checker.Op) bool {
 			at := granted(o)
 			return o.Kind == checker.Acquire && at.Known() && at.At <= r.Struck && at.At > r.Struck.Add(-age)
+		})
+	})
+}
+
+// replyLostWriting: a reply to the client was dropped while it waited for the
+// answer to a write, and it got none.
+func replyLostWriting(res *Result, who cast) bool {
+	client := who.client[0]
+	return anyOp(res, client, func(o *checker.Op) bool {
+		return sameKind(o, checker.Write) && struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+			return f.Kind == sim.DropReply && strings.HasPrefix(f.On[0], res.History.Clients[client]+"->") &&
+				o.Invoke.At <= r.Struck && r.Struck < o.Return.At && o.Return.At >= r.Struck.Add(res.Params.CallTimeout)
 		})
 	})
 }
@@ -448,24 +537,36 @@ func cameAndWent(res *Result, who cast) bool {
 	})
 }
 
-// writeArrivedLate: a write of the client reached the resource after the
-// client had stopped waiting for it.
+// writeArrivedLate: a write of the client arrived after the client had stopped
+// waiting for it.
 func writeArrivedLate(res *Result, who cast) bool {
 	return anyOp(res, who.client[0], func(o *checker.Op) bool {
-		return (o.Kind == checker.Write || o.Kind == checker.Append) && o.Effect.Known() &&
-			o.Effect.At > o.Invoke.At.Add(res.Params.CallTimeout)
+		return sameKind(o, checker.Write) && (o.Effect.Known() && o.Effect.At > o.Invoke.At.Add(res.Params.CallTimeout) ||
+			heldUntil(res, o, o.Invoke.At.Add(res.Params.CallTimeout)))
 	})
 }
 
-// arrivedAfterEnd: an operation of the client was decided after the lock
-// service had ended the tenure under which it was issued.
+// arrivedAfterEnd: an operation of the client arrived after the lock service
+// had ended the tenure under which it was issued.
 func arrivedAfterEnd(kind checker.Kind) func(*Result, cast) bool {
 	return func(res *Result, who cast) bool {
 		return anyOp(res, who.client[0], func(o *checker.Op) bool {
 			a := res.History.Op(o.Tenure)
-			return sameKind(o, kind) && a != nil && o.Effect.Known() && a.Ended.Before(o.Effect)
+			return sameKind(o, kind) && a != nil && (o.Effect.Known() && a.Ended.Before(o.Effect) ||
+				a.Ended.Known() && heldUntil(res, o, a.Ended.At))
 		})
 	}
+}
+
+// heldUntil reports whether the message of an operation that nobody decided
+// was held up in the network until some moment and then went on. That is how a
+// statement of a transaction arrives whose connection is closed behind it.
+func heldUntil(res *Result, o *checker.Op, at clock.Time) bool {
+	return !o.Effect.Known() && struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Delay && f.By.IsZero() && strings.HasPrefix(f.On[0], res.History.Clients[o.Client]+"->") &&
+			o.Invoke.At <= r.Struck && r.Struck <= o.Invoke.At.Add(res.Params.CallTimeout) &&
+			at <= r.Healed && r.Healed <= res.History.End
+	})
 }
 
 // releaseOvertaken: a release of the client was carried out after the client

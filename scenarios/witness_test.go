@@ -155,6 +155,50 @@ var witnessCases = []struct {
 	{"zookeeper-1's reply to client-1 was lost while it asked for the lock", "zookeeper/lock",
 		`plan: [{fault: drop-reply, on: client-1->zookeeper-1, before: client-1/section#1/acquire/op#5}]`,
 		`plan: [{fault: drop-reply, on: client-1->zookeeper-1, before: client-1/section#1/release}]`},
+	// A statement that nobody decided, because its session ended right behind it.
+	{"client-1's write arrived after its timeout", "postgres/advisory-xact on same-transaction",
+		`plan: [{fault: delay, on: client-1->postgres-1, before: client-1/write, for: 2s}]`,
+		`plan: [{fault: delay, on: client-1->postgres-1, before: client-1/write, for: 900ms}]`},
+	{"client-1's write arrived after its timeout", "postgres/advisory-xact on same-transaction",
+		`plan: [{fault: delay, on: client-1->postgres-1, before: client-1/write, for: 2s}]`,
+		`plan: [{fault: delay, on: client-1->postgres-1, before: client-1/read, for: 2s}]`},
+	{"client-1's write arrived after its tenure had ended", "postgres/lease-table on same-transaction",
+		`plan: [{fault: delay, on: client-1->postgres-1, before: client-1/write, for: 10s}]`,
+		`plan: [{fault: delay, on: client-1->postgres-1, before: client-1/write, for: 900ms}]`},
+	{"the reply to client-1's write was lost", "redis/lua-release",
+		`plan: [{fault: drop-reply, on: client-1->storage, before: client-1/write}]`,
+		`plan: [{fault: drop-reply, on: client-1->storage, before: client-1/read}]`},
+	{"the reply to client-1's write was lost", "postgres/advisory-xact on same-transaction",
+		`plan: [{fault: drop-reply, on: client-1->postgres-1, before: client-1/write}]`,
+		`plan: [{fault: drop-request, on: client-1->postgres-1, before: client-1/write}]`},
+	{"client-2 asked for the lock while client-1 held it", "redis/lua-release",
+		`params: {stagger: 500ms}`, `params: {stagger: 2s}`},
+	{"client-2 asked for the lock while client-1 held it", "postgres/advisory-session-pgbouncer",
+		`params: {stagger: 500ms}`, `params: {stagger: 2s}`},
+	{"client-1's machine was frozen past its ttl while it held the lock", "postgres/advisory-session",
+		`plan: [{fault: freeze, on: client-1, before: client-1/write, for: ttl}]`,
+		`plan: [{fault: pause, on: client-1, before: client-1/write, for: ttl}]`},
+	{"client-1's machine was frozen past its ttl while it held the lock", "postgres/advisory-session",
+		`plan: [{fault: freeze, on: client-1, before: client-1/write, for: ttl}]`,
+		`plan: [{fault: freeze, on: client-1, before: client-1/write, for: 8s}]`},
+	{"client-2's clock was wrong while client-1 held the lock", "postgres/lease-table-client-clock",
+		`plan: [{fault: clock-offset, on: client-2, at: 100us, by: 5s, for: 500ms}]`,
+		`plan: [{fault: clock-offset, on: client-2, at: 1500ms, by: 5s, for: 500ms}]`},
+	{"client-2's clock was wrong while client-1 held the lock", "postgres/lease-table-client-clock",
+		`plan: [{fault: clock-step, on: client-2, at: 100us, by: 5s}]`,
+		`plan: [{fault: clock-step, on: client-1, at: 100us, by: 5s}]`},
+	{"client-1 was cut off from postgres-1 while it held the lock", "postgres/advisory-session",
+		`plan: [{fault: partition, on: client-1, from: postgres-1, at: 500ms, for: 1s}]`,
+		`plan: [{fault: partition, on: client-1, from: postgres-1, at: 1500ms, for: 1s}]`},
+	{"client-1 was cut off from postgres-1 while it held the lock", "postgres/advisory-session",
+		`plan: [{fault: partition, on: postgres-1, at: 500ms, for: 1s}]`,
+		`plan: [{fault: partition, on: [client-1, postgres-1], at: 500ms, for: 1s}]`}, // on the same side
+	{"the connection of client-1 to postgres-1 was cut while client-1 held the lock", "postgres/advisory-session",
+		`plan: [{fault: cut, on: client-1->postgres-1, at: 500ms}]`,
+		`plan: [{fault: cut, on: client-2->postgres-1, at: 500ms}]`},
+	{"postgres-1's disk stalled past the ttl while client-2 waited for the lock", "postgres/lease-table",
+		`{params: {stagger: 2s, call_timeout: 60s}, plan: [{fault: fsync-stall, on: postgres-1, before: client-1/release, for: 12s}]}`,
+		`{params: {stagger: 2s, call_timeout: 60s}, plan: [{fault: fsync-stall, on: postgres-1, before: client-1/release, for: 9s}]}`},
 }
 
 func TestWitnesses(t *testing.T) {
@@ -172,9 +216,14 @@ func TestWitnesses(t *testing.T) {
 }
 
 // witnessIn runs a scenario and tells whether the sentence came true. The
-// faults must have struck, so that a witness cannot be missing for that.
+// faults must have struck, so that a witness cannot be missing for that. A
+// design may be given with its resource: a on b.
 func witnessIn(t *testing.T, text, designName, yaml string) bool {
 	t.Helper()
+	designName, on, _ := strings.Cut(designName, " on ")
+	if on == "" {
+		on = "plain"
+	}
 	s, err := Load([]byte(yaml), "mine.yaml")
 	require.NoError(t, err, yaml)
 	s.Witnesses = []Witness{{Text: text}}
@@ -185,7 +234,7 @@ func witnessIn(t *testing.T, text, designName, yaml string) bool {
 	if s.Params.Stagger == 0 {
 		require.NoError(t, s.Params.Set("stagger", "100ms"))
 	}
-	r, err := NewRunner(Case{Scenario: s, Design: design(t, designName), Resource: resource(t, "plain"), Params: s.Params, Plan: s.Plan})
+	r, err := NewRunner(Case{Scenario: s, Design: design(t, designName), Resource: resource(t, on), Params: s.Params, Plan: s.Plan})
 	require.NoError(t, err, yaml)
 	defer r.Close()
 	res, err := r.Run(1, sim.TraceOff)

@@ -162,6 +162,12 @@ func (p *Process) Mono() clock.Reading { return p.node.mono.Read(p.w.now) }
 // Wall reads the server's wall clock.
 func (p *Process) Wall() clock.Reading { return p.node.wall.Read(p.w.now) }
 
+// Note puts a remark into the trace, which a story tells after the process's
+// name.
+func (p *Process) Note(body Payload) {
+	p.w.emit(Event{Kind: EventNote, Proc: p.id, Peer: -1, Body: body})
+}
+
 // TimerIn calls Timer(id) after d by the monotonic clock. A crash forgets it.
 func (p *Process) TimerIn(d time.Duration, id uint64) {
 	p.timer(onMonotonic, p.Mono().Add(d), id)

@@ -318,7 +318,8 @@ func (t *Task) Kill(other *Task) {
 // Done reports whether the task has ended.
 func (t *Task) Done() bool { return t.done || t.dying }
 
-// Note puts a remark into the trace.
+// Note puts a remark into the trace, which a story tells after the process's
+// name.
 func (t *Task) Note(body Payload) {
 	t.w.emit(Event{Kind: EventNote, Proc: t.proc.id, Peer: -1, Body: body})
 }
