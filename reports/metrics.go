@@ -69,7 +69,7 @@ func general(res *scenarios.Result) []Metric {
 		out = append(out, duration("acquire_latency_median_ns", lasted[(len(lasted)-1)/2]),
 			duration("acquire_latency_max_ns", lasted[len(lasted)-1]))
 	}
-	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(res)))
+	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(h)))
 	switch {
 	case h.Final == nil:
 	case h.Data == checker.List:
@@ -212,10 +212,8 @@ func overlapMax(h *checker.History) time.Duration {
 
 // unavailableMax is the longest time in which somebody wanted the lock and no
 // client believed that it held it: a grant that nobody knows of serves nobody.
-func unavailableMax(res *scenarios.Result) time.Duration {
-	h := res.History
+func unavailableMax(h *checker.History) time.Duration {
 	edges := beliefs(h)
-	crashed := crashes(res)
 	next := make([]clock.Time, len(h.Clients)) // when each client next asked
 	for i := range next {
 		next[i] = clock.Never
@@ -227,34 +225,13 @@ func unavailableMax(res *scenarios.Result) time.Duration {
 		}
 		until := o.Return.At // of an unknown outcome: until it asked again, or crashed
 		if until == clock.Never {
-			until = min(next[o.Client], firstAfter(crashed[o.Client], o.Invoke.At))
+			until = next[o.Client]
+			if o.Loss == checker.LossCrashed {
+				until = min(until, o.BelievesUntil.At)
+			}
 		}
 		next[o.Client] = o.Invoke.At
 		edges = append(edges, edge{at: o.Invoke.At, wants: 1}, edge{at: until, wants: -1})
 	}
 	return longest(edges, h.End, func(wants, holds int) bool { return wants > 0 && holds == 0 })
-}
-
-// crashes lists when each client crashed, as far as a trace tells.
-func crashes(res *scenarios.Result) [][]clock.Time {
-	out := make([][]clock.Time, len(res.History.Clients))
-	for i := range res.Trace {
-		e := &res.Trace[i]
-		if e.Kind != sim.EventCrashed || e.Proc < 0 || int(e.Proc) >= len(res.Processes) {
-			continue
-		}
-		if c := slices.Index(res.History.Clients, res.Processes[e.Proc].Name); c >= 0 {
-			out[c] = append(out[c], e.At)
-		}
-	}
-	return out
-}
-
-func firstAfter(times []clock.Time, at clock.Time) clock.Time {
-	for _, t := range times {
-		if t >= at {
-			return t
-		}
-	}
-	return clock.Never
 }
