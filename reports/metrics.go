@@ -69,7 +69,7 @@ func general(res *scenarios.Result) []Metric {
 		out = append(out, duration("acquire_latency_median_ns", lasted[(len(lasted)-1)/2]),
 			duration("acquire_latency_max_ns", lasted[len(lasted)-1]))
 	}
-	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(h)))
+	out = append(out, duration("overlap_max_ns", overlapMax(h)), duration("unavailable_max_ns", unavailableMax(res)))
 	switch {
 	case h.Final == nil:
 	case h.Data == checker.List:
@@ -212,7 +212,8 @@ func overlapMax(h *checker.History) time.Duration {
 
 // unavailableMax is the longest time in which somebody wanted the lock and no
 // client believed that it held it: a grant that nobody knows of serves nobody.
-func unavailableMax(h *checker.History) time.Duration {
+func unavailableMax(res *scenarios.Result) time.Duration {
+	h := res.History
 	edges := beliefs(h)
 	next := make([]clock.Time, len(h.Clients)) // when each client next asked
 	for i := range next {

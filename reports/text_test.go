@@ -116,5 +116,5 @@ func TestMetrics(t *testing.T) {
 	require.EqualValues(t, 7, got["final_value"])
 	crashed := &res.History.Ops[2]
 	crashed.Loss, crashed.BelievesUntil = checker.LossCrashed, checker.Instant{At: at(18 * time.Second)}
-	require.Equal(t, 3*time.Second, unavailableMax(res.History), "it wanted the lock until it crashed")
+	require.Equal(t, 3*time.Second, unavailableMax(res), "it wanted the lock until it crashed")
 }
