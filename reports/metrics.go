@@ -220,7 +220,6 @@ func overlapMax(h *checker.History) time.Duration {
 func unavailableMax(res *scenarios.Result) time.Duration {
 	h := res.History
 	edges := beliefs(h)
-	crashed := crashes(res)
 	next := make([]clock.Time, len(h.Clients)) // when each client next asked
 	for i := range next {
 		next[i] = clock.Never
@@ -232,34 +231,13 @@ func unavailableMax(res *scenarios.Result) time.Duration {
 		}
 		until := o.Return.At // of an unknown outcome: until it asked again, or crashed
 		if until == clock.Never {
-			until = min(next[o.Client], firstAfter(crashed[o.Client], o.Invoke.At))
+			until = next[o.Client]
+			if o.Loss == checker.LossCrashed {
+				until = min(until, o.BelievesUntil.At)
+			}
 		}
 		next[o.Client] = o.Invoke.At
 		edges = append(edges, edge{at: o.Invoke.At, wants: 1}, edge{at: until, wants: -1})
 	}
 	return longest(edges, h.End, func(wants, holds int) bool { return wants > 0 && holds == 0 })
-}
-
-// crashes lists when each client crashed, as far as a trace tells.
-func crashes(res *scenarios.Result) [][]clock.Time {
-	out := make([][]clock.Time, len(res.History.Clients))
-	for i := range res.Trace {
-		e := &res.Trace[i]
-		if e.Kind != sim.EventCrashed || e.Proc < 0 || int(e.Proc) >= len(res.Processes) {
-			continue
-		}
-		if c := slices.Index(res.History.Clients, res.Processes[e.Proc].Name); c >= 0 {
-			out[c] = append(out[c], e.At)
-		}
-	}
-	return out
-}
-
-func firstAfter(times []clock.Time, at clock.Time) clock.Time {
-	for _, t := range times {
-		if t >= at {
-			return t
-		}
-	}
-	return clock.Never
 }

@@ -114,4 +114,7 @@ func TestMetrics(t *testing.T) {
 	require.EqualValues(t, 2*time.Second, got["overlap_max_ns"])
 	require.EqualValues(t, 5*time.Second, got["unavailable_max_ns"], "from the request of unknown outcome to the end")
 	require.EqualValues(t, 7, got["final_value"])
+	crashed := &res.History.Ops[2]
+	crashed.Loss, crashed.BelievesUntil = checker.LossCrashed, checker.Instant{At: at(18 * time.Second)}
+	require.Equal(t, 3*time.Second, unavailableMax(res), "it wanted the lock until it crashed")
 }

@@ -26,7 +26,7 @@ type Params struct {
 	Think       time.Duration // between two sections of a client
 	Retry       time.Duration // before a refused acquire is tried again
 	RetryJitter time.Duration // at most so much more, drawn anew each time
-	Wait        time.Duration // give an acquire up after so long; 0: never
+	Wait        time.Duration // give an acquire up after so long, and the wait for a free client; 0: never
 	Renew       time.Duration // between two renewals; 0: TTL/3, where the design renews
 
 	ChecksValidity bool          // the client tests its deadline before each write

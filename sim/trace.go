@@ -169,7 +169,8 @@ func (w *World) TraceHash() uint64 {
 	return w.trace.digest.Sum()
 }
 
-// Trace returns the recorded events, nil if there were more than TraceMax. They stay valid after the world is reset.
+// Trace returns the recorded events, nil if there were more than TraceMax. They
+// stay valid after the world is reset.
 func (w *World) Trace() []Event { return w.trace.events }
 
 // Describe writes one event as a line.
