@@ -48,6 +48,7 @@ browser:
 	LOCKLAB_BROWSER=1 $(GO) test -count=1 -run TestBrowser ./reports
 
 # The engines beside a real redis-server (Debian: apt-get install redis-server),
+# the PostgreSQL model beside a real server (apt-get install postgresql-15),
 # and the library's stories on both engines for more seeds.
 conformance:
 	LOCKLAB_CONFORMANCE=1 $(GO) test -count=1 -run 'TestConformance|TestEnginesAgree' ./models ./scenarios

@@ -308,9 +308,13 @@ func (q *PgStatement) where() string {
 	if q.ByKey {
 		out = append(out, fmt.Sprintf("%s = %d", q.Table.Columns[0], q.Key))
 	}
+	table := ""
+	if q.Verb == PgInsert { // beside excluded's columns a bare name is ambiguous
+		table = q.Table.Name + "."
+	}
 	for _, c := range q.Where {
 		if c.Is != 0 {
-			out = append(out, q.Table.Columns[c.Col]+" "+pgCompareNames[c.Is]+" "+c.Value.sql(q.Table))
+			out = append(out, table+q.Table.Columns[c.Col]+" "+pgCompareNames[c.Is]+" "+c.Value.sql(q.Table))
 		}
 	}
 	s := ""

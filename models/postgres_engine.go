@@ -143,6 +143,10 @@ func (e *pgEngine) step(s *pgSession) {
 	if e.execute(s) {
 		return
 	}
+	if s.result.Code == PgAdminShutdown { // it has terminated itself
+		e.terminate(s, PgAdminShutdown)
+		return
+	}
 	e.stopWaiting(s)
 	x := s.xact
 	if s.result.Code.failed() {

@@ -35,8 +35,13 @@ func (q *PgStatement) writes() bool {
 }
 
 func (e *pgEngine) terminateBackend(s *pgSession) {
+	k := int(s.stmt.Key)
+	if k == s.id { // step sees to it
+		s.result.Code = PgAdminShutdown
+		return
+	}
 	s.result.Rows = 1
-	if k := int(s.stmt.Key); k >= 1 && k <= len(e.sessions) && e.sessions[k-1] != nil && e.sessions[k-1] != s {
+	if k >= 1 && k <= len(e.sessions) && e.sessions[k-1] != nil {
 		s.result.Row[0] = 1
 		if victim := e.sessions[k-1]; !victim.commits {
 			e.terminate(victim, PgAdminShutdown)
@@ -98,6 +103,12 @@ func (e *pgEngine) visit(s *pgSession, u *pgTuple) (found, waits bool) {
 		e.collect(s, &v.row)
 		return true, false
 	}
+	if u.replaced(v) {
+		if x.level == Serializable {
+			s.result.Code = PgSerializationFailure
+		}
+		return false, false
+	}
 	if u.lockedFor(x) {
 		switch q.Lock {
 		case ForUpdateSkipLocked:
@@ -118,9 +129,6 @@ func (e *pgEngine) visit(s *pgSession, u *pgTuple) (found, waits bool) {
 			s.result.Code = PgSerializationFailure
 			return false, false
 		}
-		if newest.deleted {
-			return false, false
-		}
 		u.lock(x) // the lock stays, whatever the second look finds
 		if !e.matches(s, &newest.row) {
 			return false, false
@@ -133,7 +141,7 @@ func (e *pgEngine) visit(s *pgSession, u *pgTuple) (found, waits bool) {
 // change locks, updates or deletes a row.
 func (e *pgEngine) change(s *pgSession, u *pgTuple, row PgRow) bool {
 	q, x := s.stmt, s.xact
-	if q.Verb != PgSelect && s.serializable() != nil && e.writeConflicts(x, u.table, u.key) {
+	if q.Verb != PgSelect && s.serializable() != nil && e.writeConflicts(x, u.table, u.key, u) {
 		s.result.Code = PgSerializationFailure
 		return false
 	}
@@ -178,7 +186,7 @@ func (e *pgEngine) insert(s *pgSession) (waits bool) {
 	row := s.row
 	u := t.find(row[0])
 	if u != nil && u.lockedFor(x) && u.pending {
-		e.awaitTuple(s, u) // nobody knows yet whether the key is there
+		e.awaitWriter(s, u) // nobody knows yet whether the key is there
 		return true
 	}
 	if u != nil {
@@ -186,7 +194,7 @@ func (e *pgEngine) insert(s *pgSession) (waits bool) {
 			return e.conflict(s, u, v)
 		}
 	}
-	if s.serializable() != nil && e.writeConflicts(x, t, row[0]) {
+	if s.serializable() != nil && e.writeConflicts(x, t, row[0], nil) {
 		s.result.Code = PgSerializationFailure
 		return false
 	}
@@ -194,6 +202,7 @@ func (e *pgEngine) insert(s *pgSession) (waits bool) {
 		u = t.add(row[0])
 	}
 	u.write(x, row, false, s.op)
+	u.next.inserted = true
 	e.collect(s, &row)
 	return false
 }
@@ -227,7 +236,7 @@ func (e *pgEngine) conflict(s *pgSession, u *pgTuple, v *pgVersion) (waits bool)
 }
 
 func (e *pgEngine) changeOnConflict(s *pgSession, u *pgTuple, row PgRow) {
-	if s.serializable() != nil && e.writeConflicts(s.xact, u.table, u.key) {
+	if s.serializable() != nil && e.writeConflicts(s.xact, u.table, u.key, u) {
 		s.result.Code = PgSerializationFailure
 		return
 	}

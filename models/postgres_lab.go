@@ -13,6 +13,7 @@ import (
 type PgLab struct {
 	engine pgEngine
 	now    int64 // microseconds
+	tick   int64 // how much of that each look at the clock takes; 0: it stands still
 	alarms []pgLabAlarm
 	log    []pgChange
 	ended  []PgStep
@@ -128,7 +129,10 @@ func (l *PgLab) Crash() {
 	l.engine.replay(l.log)
 }
 
-func (l *PgLab) wall() int64 { return l.now }
+func (l *PgLab) wall() int64 {
+	l.now += l.tick
+	return l.now
+}
 
 func (l *PgLab) alarm(s *pgSession, what pgAlarm, turn uint32, d time.Duration) {
 	l.alarms = append(l.alarms, pgLabAlarm{l.now + d.Microseconds(), s, what, turn})

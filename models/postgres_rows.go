@@ -2,11 +2,12 @@ package models
 
 // pgVersion is one committed version of a row.
 type pgVersion struct {
-	row     PgRow
-	deleted bool
-	at      int64   // the number of the commit that made it
-	writer  *pgXact // if that was serializable; for the history of dependencies
-	op      int32   // provenance that no program can see: the operation that wrote it
+	row      PgRow
+	deleted  bool
+	inserted bool    // a new row, although its key may have been there before
+	at       int64   // the number of the commit that made it
+	writer   *pgXact // if that was serializable; for the history of dependencies
+	op       int32   // provenance that no program can see: the operation that wrote it
 }
 
 // pgTuple is a row with all that PostgreSQL keeps about it: its versions, who
@@ -108,6 +109,17 @@ func (u *pgTuple) visible(x *pgXact, snapshot int64) *pgVersion {
 	return nil
 }
 
+// replaced reports whether the row that a snapshot shows has been deleted since
+// then: one that was inserted afterwards with its key is another row.
+func (u *pgTuple) replaced(v *pgVersion) bool {
+	for i := len(u.versions) - 1; v != &u.next && &u.versions[i] != v; i-- {
+		if u.versions[i].deleted || u.versions[i].inserted {
+			return true
+		}
+	}
+	return false
+}
+
 // lockedFor reports whether another transaction holds the row.
 func (u *pgTuple) lockedFor(x *pgXact) bool { return u.owner != nil && u.owner != x }
 
@@ -123,7 +135,7 @@ func (u *pgTuple) lock(x *pgXact) {
 // write gives the row a new version that the others see at commit.
 func (u *pgTuple) write(x *pgXact, row PgRow, deleted bool, op int32) {
 	u.lock(x)
-	u.next = pgVersion{row: row, deleted: deleted, op: op}
+	u.next = pgVersion{row: row, deleted: deleted, inserted: u.pending && u.next.inserted, op: op}
 	u.pending = true
 	if n := len(x.ops); u.table.def.data && (n == 0 || x.ops[n-1] != op) { // an operation may write several rows
 		x.ops = append(x.ops, op)

@@ -43,27 +43,28 @@ func (x *pgXact) noteRead(r pgRead) {
 	x.reads = append(x.reads, r)
 }
 
-// readConflicts notes whose versions the reader does not see. It reports
+// readConflicts notes whose versions the reader does not see; of deletions,
+// those of what it does (HeapCheckForSerializableConflictOut). It reports
 // whether the reader must be given up.
 func (e *pgEngine) readConflicts(x *pgXact, u *pgTuple) bool {
 	if x.doomed {
 		return true
 	}
-	if u.pending && u.owner != x && u.owner.level == Serializable && e.depends(x, u.owner, x) {
-		return true
-	}
+	seen := false // the version before
 	for i := range u.versions {
 		v := &u.versions[i]
-		if v.at > x.snapshot && v.writer != nil && v.writer != x && e.depends(x, v.writer, x) {
+		if v.at > x.snapshot && v.writer != nil && v.writer != x && (seen || !v.deleted) && e.depends(x, v.writer, x) {
 			return true
 		}
+		seen = v.at <= x.snapshot && !v.deleted
 	}
-	return false
+	return u.pending && u.owner != x && u.owner.level == Serializable && (seen || !u.next.deleted) && e.depends(x, u.owner, x)
 }
 
-// writeConflicts notes who has read what is now written. It reports whether
-// the writer must be given up.
-func (e *pgEngine) writeConflicts(x *pgXact, t *pgTableData, key int64) bool {
+// writeConflicts notes who has read what is now written: a new row's place, or
+// the row that is changed, if the reader could see it. It reports whether the
+// writer must be given up.
+func (e *pgEngine) writeConflicts(x *pgXact, t *pgTableData, key int64, changed *pgTuple) bool {
 	if x.doomed {
 		return true
 	}
@@ -71,6 +72,9 @@ func (e *pgEngine) writeConflicts(x *pgXact, t *pgTableData, key int64) bool {
 	for _, r := range e.serial {
 		if r == x || r.doomed || r.committed != 0 && r.committed <= x.snapshot || !r.hasRead(t, key) {
 			continue
+		}
+		if changed != nil && changed.visible(r, r.snapshot) == nil {
+			continue // it has locked its place, which an update leaves alone
 		}
 		if e.depends(r, x, x) {
 			return true

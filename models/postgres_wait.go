@@ -4,7 +4,8 @@ import "time"
 
 // pgWait is what a session's statement waits for.
 type pgWait struct {
-	tuple    *pgTuple    // a row
+	tuple    *pgTuple    // a row, in its line,
+	end      bool        // or in none: for the end of whoever writes it
 	advisory *pgAdvisory // or an advisory lock,
 	granted  bool        // which has just become its own
 }
@@ -39,10 +40,46 @@ func (e *pgEngine) await(s *pgSession, w pgWait) {
 	}
 }
 
-// awaitTuple makes the statement wait until nobody else holds the row.
+// awaitTuple makes the statement wait in the line for a row that somebody else
+// holds.
 func (e *pgEngine) awaitTuple(s *pgSession, u *pgTuple) {
 	u.waiters = append(u.waiters, s)
 	e.await(s, pgWait{tuple: u})
+}
+
+// awaitWriter makes an INSERT wait for the end of the transaction that writes
+// the row with its key. All that do stand in no line (_bt_check_unique).
+func (e *pgEngine) awaitWriter(s *pgSession, u *pgTuple) {
+	u.waiters = append(u.waiters, s)
+	e.await(s, pgWait{tuple: u, end: true})
+}
+
+// line lists who waits for the row in turn.
+func (u *pgTuple) line() []*pgSession {
+	for i, w := range u.waiters {
+		if !w.wait.end {
+			continue
+		}
+		line := append([]*pgSession(nil), u.waiters[:i]...)
+		for _, w := range u.waiters[i+1:] {
+			if !w.wait.end {
+				line = append(line, w)
+			}
+		}
+		return line
+	}
+	return u.waiters
+}
+
+// letGo lets those go on who waited for the row's owner: whoever waited for its
+// end, and in turn those in the line, until one keeps the row.
+func (e *pgEngine) letGo(u *pgTuple) {
+	for _, w := range append([]*pgSession(nil), u.waiters...) {
+		if w.wait.tuple == u && (u.owner == nil || w.wait.end) {
+			u.waiters = without(u.waiters, w)
+			e.resume(w)
+		}
+	}
 }
 
 // stopWaiting takes a session out of the queue that it may stand in. Its
@@ -123,19 +160,13 @@ func (s *pgSession) blocker() *pgSession {
 		return nil
 	case w.advisory != nil:
 		return w.advisory.owner
-	case w.tuple.waiters[0] != s && !s.waitsForOwner():
-		return w.tuple.waiters[0]
+	case !w.end && w.tuple.line()[0] != s:
+		return w.tuple.line()[0]
 	}
 	if w.tuple.owner == nil {
 		return nil
 	}
 	return w.tuple.owner.session
-}
-
-// waitsForOwner: an INSERT waits for the end of the transaction that wrote
-// the row, with all others that do; it stands in no line (_bt_check_unique).
-func (s *pgSession) waitsForOwner() bool {
-	return s.stmt.Verb == PgInsert && s.wait.tuple.pending
 }
 
 // blockedBy lists the sessions that pg_blocking_pids would name: the holder
@@ -150,8 +181,8 @@ func (s *pgSession) blockedBy() []int {
 	line := []*pgSession(nil)
 	if a := s.wait.advisory; a != nil {
 		line = a.waiters
-	} else if u := s.wait.tuple; u.waiters[0] != s && !s.waitsForOwner() {
-		line = u.waiters[1:]
+	} else if !s.wait.end && b == s.wait.tuple.line()[0] {
+		line = s.wait.tuple.line()[1:]
 	}
 	for _, w := range line {
 		if w == s {

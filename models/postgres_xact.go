@@ -10,7 +10,8 @@ type pgXact struct {
 	snapshot int64 // SERIALIZABLE: commits that it sees; taken by its first query
 	fixed    bool  // the snapshot is taken
 	tuples   []*pgTuple
-	ops      []int32 // provenance: the operations that wrote protected data
+	ops      []int32           // provenance: the operations that wrote protected data
+	settings [pgSettings]int64 // the session's when it began: a rollback takes every SET back
 
 	pgDependencies
 }
@@ -47,7 +48,7 @@ func (e *pgEngine) begin(s *pgSession, level PgIsolation, implicit bool) *pgXact
 		x = &pgXact{} // its dependencies outlive it
 		e.serial = append(e.serial, x)
 	}
-	*x = pgXact{session: s, level: level, implicit: implicit, now: s.received, tuples: x.tuples[:0], ops: x.ops[:0]}
+	*x = pgXact{session: s, level: level, implicit: implicit, now: s.received, tuples: x.tuples[:0], ops: x.ops[:0], settings: s.settings}
 	s.xact = x
 	return x
 }
@@ -104,6 +105,7 @@ func (e *pgEngine) committed(x *pgXact) {
 func (e *pgEngine) rollback(x *pgXact) {
 	e.host.settled(x, false)
 	x.doomed = true
+	x.session.settings = x.settings
 	e.endXact(x, false)
 }
 
@@ -125,10 +127,8 @@ func (e *pgEngine) endXact(x *pgXact, commit bool) {
 		e.releaseXactLocks(s)
 	}
 	for _, u := range tuples {
-		for u.owner == nil && len(u.waiters) > 0 {
-			w := u.waiters[0]
-			u.waiters = u.waiters[1:]
-			e.resume(w)
+		if len(u.waiters) > 0 {
+			e.letGo(u)
 		}
 	}
 }
