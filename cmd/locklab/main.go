@@ -149,7 +149,7 @@ the expected one, or something was found that --fail-on names; 2 bad input; 3 a 
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.listCommand(), a.explainCommand(), a.replayCommand(), a.sweepCommand(), a.mergeCommand(),
-		a.exhaustCommand(), a.shrinkCommand(), a.checkCommand(), a.verifyCommand(), a.versionCommand())
+		a.exhaustCommand(), a.reportCommand(), a.shrinkCommand(), a.checkCommand(), a.verifyCommand(), a.versionCommand())
 	root.Args = cobra.ArbitraryArgs
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {

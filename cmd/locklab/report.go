@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"locklab/reports"
+	"locklab/scenarios"
+)
+
+// reportFlags are the flags of report.
+type reportFlags struct {
+	spec    scenarios.CompareSpec
+	out     string
+	workers int
+}
+
+func (a *app) reportCommand() *cobra.Command {
+	var f reportFlags
+	cmd := &cobra.Command{
+		Use:   "report",
+		Short: "Compare all designs, and write a report with plots",
+		Long: `Runs the whole comparison and writes it into a directory. The parts, of which --only picks some:
+
+  fewest     every placement of one fault, for each design and resource: how few let two write
+  matrix     each design and resource under each family of faults, many seeds: rates with intervals
+  stories    the shortest story of each cell of the matrix that shows harm, and what would have saved it
+  scenarios  every scenario of the library, with the verdicts that it expects
+
+The report depends on the seed and the flags alone, byte for byte, not on --workers or the time of day.
+When it is interrupted, what was done so far is written, and marked as partial.`,
+		Example: `  locklab report --out report
+  locklab report --out report --quick
+  locklab report --out report --runs 2000 --design 'redis/*,redlock*'
+  locklab report --out report --only matrix,fewest`,
+		Args: exactly(0, "no arguments; the directory is named with --out"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.report(cmd.Context(), &f) },
+	}
+	fl := cmd.Flags()
+	fl.StringVar(&f.out, "out", "", "the directory to write to; it is made if need be")
+	fl.BoolVar(&f.spec.Quick, "quick", false, "fewer runs and coarser steps: a look in seconds")
+	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 200, with --quick 20)")
+	fl.Uint64Var(&f.spec.Seed, "seed", 1, "the first seed")
+	fl.StringSliceVar(&f.spec.Only, "only", nil, "parts, by name or pattern: "+strings.Join(scenarios.PartNames(), ", "))
+	fl.StringSliceVar(&f.spec.Designs, "design", nil, "designs, by name or pattern (redis/*); default: all")
+	fl.StringSliceVar(&f.spec.Resources, "resource", nil, "resources, by name or pattern; default: the sensible ones of each design")
+	fl.StringSliceVar(&f.spec.Scenarios, "scenario", nil, "scenarios, by name or pattern, or YAML files; default: the whole library")
+	fl.StringVar(&f.spec.Set, "set", "", "parameters of all parts but the scenarios, like ttl=30s,work=2s")
+	fl.IntVar(&f.workers, "workers", 0, "how many run at once; default: GOMAXPROCS")
+	return cmd
+}
+
+func (a *app) report(ctx context.Context, f *reportFlags) error {
+	if f.out == "" {
+		return errors.New("report wants --out: the directory to write to")
+	}
+	if f.workers < 0 || f.workers > 1024 {
+		return fmt.Errorf("--workers: %d is out of range; allowed is 1 to 1024, or 0 for GOMAXPROCS", f.workers)
+	}
+	var err error
+	if f.spec.Scenarios, err = pickScenarios(f.spec.Scenarios); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
+	}
+	defer collectRarely()()
+	c, err := a.gather(ctx, f)
+	var internal *scenarios.InternalError
+	switch {
+	case errors.As(err, &internal):
+		return &exitError{exitInternal, err.Error()}
+	case c == nil || err != nil && !errors.Is(err, context.Canceled):
+		return err
+	}
+	if err := a.writeReport(c, f.out); err != nil {
+		return err
+	}
+	if err != nil {
+		return &exitError{exitInterrupted, "interrupted; the report in " + f.out + " holds what was done so far, and says so"}
+	}
+	return nil
+}
+
+// gather gathers the comparison, with a bar for each part.
+func (a *app) gather(ctx context.Context, f *reportFlags) (*scenarios.Comparison, error) {
+	bar := a.progress(1, "report")
+	defer func() { _ = bar.Finish() }()
+	return scenarios.Compare(ctx, f.spec, scenarios.CompareOptions{
+		Workers: f.workers, Find: findScenario, Watchdog: a.dog,
+		Planned: func(part string, runs int64) {
+			bar.Reset()
+			bar.ChangeMax64(max(runs, 1))
+			bar.Describe(part)
+		},
+		Progress: func(_ string, runs int) { _ = bar.Add(runs) },
+	})
+}
+
+// writeReport writes every file of a report.
+func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
+	files := []reportFile{
+		{"results.json", func(w io.Writer) error { return c.WriteJSON(w) }},
+		{"index.html", func(w io.Writer) error { return reports.WriteIndex(w, c) }},
+	}
+	if err := writeStories(c, dir); err != nil {
+		return err
+	}
+	for _, f := range files {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil {
+			return fmt.Errorf("%s: %w", f.name, err)
+		}
+		if b.Len() == 0 {
+			continue
+		}
+		if err := replaceFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, "written: "+filepath.Join(dir, f.name))
+	}
+	return nil
+}
+
+// reportFile is one file of a report.
+type reportFile struct {
+	name  string
+	write func(io.Writer) error
+}
+
+// writeStories writes each story as a plan file, and removes those of an older
+// report.
+func writeStories(c *scenarios.Comparison, dir string) error {
+	stories := filepath.Join(dir, scenarios.StoryDir)
+	old, err := filepath.Glob(filepath.Join(stories, strings.Repeat("[0-9a-f]", 12)+".yaml"))
+	if err != nil {
+		return err
+	}
+	if len(c.Stories) > 0 {
+		if err := os.MkdirAll(stories, 0o755); err != nil {
+			return err
+		}
+	}
+	for i := range c.Stories {
+		name := filepath.Join(dir, filepath.FromSlash(c.Stories[i].File()))
+		old = slices.DeleteFunc(old, func(o string) bool { return o == name })
+		if err := replaceFile(name, []byte(c.Stories[i].Plan)); err != nil {
+			return err
+		}
+	}
+	for _, name := range old {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replaceFile writes a file beside the old one and puts it in its place, so
+// that at no time half a file stands there.
+func replaceFile(name string, data []byte) error {
+	file, err := os.CreateTemp(filepath.Dir(name), ".new-*")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(data)
+	if err := errors.Join(err, file.Chmod(0o644), file.Close()); err != nil {
+		return errors.Join(err, os.Remove(file.Name()))
+	}
+	return os.Rename(file.Name(), name)
+}
