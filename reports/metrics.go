@@ -78,7 +78,7 @@ func sections(h *checker.History) (begun, completed int64) {
 // left out.
 func messagesSent(trace []sim.Event) (n int64) {
 	for i := range trace {
-		if e := &trace[i]; e.Kind == sim.EventSend && !isControl(e.Body) {
+		if e := &trace[i]; e.Kind == sim.EventSend && !sim.IsControl(e.Body) {
 			n++
 		}
 	}

@@ -37,7 +37,12 @@ type Comparison struct {
 	Matrix    []MatrixCell       `json:"matrix"`    // part matrix
 	Titles    []ComparedScenario `json:"scenarios"` // part scenarios
 	Scenarios []ScenarioCell     `json:"scenario_cells"`
-	Fewest    []FewestCell       `json:"fewest"` // part fewest
+	Fewest    []FewestCell       `json:"fewest"`   // part fewest
+	Curves    []Curve            `json:"curves"`   // part curves
+	Maps      []SafetyMap        `json:"maps"`     // part maps
+	Recovery  []Recovery         `json:"recovery"` // part recovery
+	Prices    []Price            `json:"prices"`   // part price
+	Herds     []Herd             `json:"herds"`    // part herd
 }
 
 // CompareSpec says what a comparison runs.
@@ -58,10 +63,17 @@ const (
 	PartMatrix    = "matrix"    // every design and resource under every family of faults
 	PartStories   = "stories"   // the shortest story of each of its cells that shows harm
 	PartScenarios = "scenarios" // every scenario
+	PartCurves    = "curves"    // the chance of two writers against the size of one fault
+	PartMaps      = "maps"      // the same against two sizes
+	PartRecovery  = "recovery"  // how long nobody works after an owner's death
+	PartPrice     = "price"     // what a design costs while nothing goes wrong
+	PartHerd      = "herd"      // what waiting clients ask of the servers
 )
 
 // PartNames lists the parts of a comparison in their order.
-func PartNames() []string { return []string{PartFewest, PartMatrix, PartStories, PartScenarios} }
+func PartNames() []string {
+	return []string{PartFewest, PartMatrix, PartStories, PartScenarios, PartCurves, PartMaps, PartRecovery, PartPrice, PartHerd}
+}
 
 // The states of a part.
 const (
@@ -216,6 +228,16 @@ func (c *comparer) gather(ctx context.Context, part string) error {
 		return c.shortest(ctx)
 	case PartScenarios:
 		return c.stage(ctx)
+	case PartCurves:
+		return c.curves(ctx)
+	case PartMaps:
+		return c.maps(ctx)
+	case PartRecovery:
+		return c.recovery(ctx)
+	case PartPrice:
+		return c.price(ctx)
+	case PartHerd:
+		return c.herd(ctx)
 	}
 	return fmt.Errorf("there is no part %q", part)
 }
@@ -255,7 +277,8 @@ func newComparer(spec CompareSpec, o CompareOptions) (*comparer, error) {
 	}
 	spec.Only = parts
 	c.out = &Comparison{Schema: comparisonSchema, Families: FaultFamilies(), Stories: []Story{}, Matrix: []MatrixCell{},
-		Titles: []ComparedScenario{}, Scenarios: []ScenarioCell{}, Fewest: []FewestCell{}}
+		Titles: []ComparedScenario{}, Scenarios: []ScenarioCell{}, Fewest: []FewestCell{},
+		Curves: []Curve{}, Maps: []SafetyMap{}, Recovery: []Recovery{}, Prices: []Price{}, Herds: []Herd{}}
 	for _, name := range PartNames() {
 		state := PartState{Name: name, State: PartLeftOut}
 		if slices.Contains(parts, name) {
@@ -320,7 +343,7 @@ func (c *comparer) findPairs(spec *CompareSpec) error {
 }
 
 // longRun is from how many events on a run counts as long.
-const longRun = 800
+const longRun = 600
 
 func eventsOf(c Case, seed uint64) (int64, error) {
 	r, err := NewRunner(c)

@@ -14,9 +14,9 @@ type FewestCell struct {
 	Resource   string         `json:"resource"`
 	MaxFaults  int            `json:"max_faults"`
 	Executions int64          `json:"executions"`
-	Complete   bool           `json:"complete"` // every placement of up to MaxFaults was run, or fewer were enough
+	Complete   bool           `json:"complete"`    // every placement of up to MaxFaults was run, or fewer were enough
 	TwoWriters int            `json:"two_writers"` // the fewest faults that let two write; -1: none do
-	Placements int64          `json:"placements"` // of so many faults that let two write
+	Placements int64          `json:"placements"`  // of so many faults that let two write
 	Headline   string         `json:"headline"`
 	Answers    []FewestAnswer `json:"answers"`
 
