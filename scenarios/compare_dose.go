@@ -98,7 +98,9 @@ func doses(quick bool) []dose {
 				return sim.Fault{Kind: sim.ClockRate, On: onServer, Rate: max(size*1_000_000, 1)}
 			}},
 		{name: "replication-lag", title: "A failover, while the replica lags", axis: "longest replication lag / TTL", sizes: upTo(step),
-			fault: func(int64, time.Duration) sim.Fault { return sim.Fault{Kind: sim.Failover, On: onServer} },
+			fault: func(int64, time.Duration) sim.Fault {
+				return sim.Fault{Kind: sim.Failover, On: onServer, Mode: "demoted"} // clients are sent on to the new primary
+			},
 			params: func(p *Params, size int64) {
 				p.ReplicationLag = max(time.Duration(size)*(p.TTL/1000), time.Millisecond)
 			}},

@@ -29,8 +29,9 @@ type HerdPoint struct {
 const (
 	// herdWindow is how close requests have to come for a herd.
 	herdWindow = 10 * time.Millisecond
-	// herdFor is how long, in simulated time, the clients go on.
-	herdFor = 15 * time.Second
+	// herdFor is how long, in simulated time, the clients go on, and herdFrom when counting begins: they
+	// all begin at the same instant, which is a herd of its own.
+	herdFor, herdFrom = 20 * time.Second, 5 * time.Second
 )
 
 // herdKind is a way to wait.
@@ -96,7 +97,7 @@ func (c *comparer) herdPoint(ctx context.Context, k herdKind, out *HerdPoint, ru
 	defer r.Close()
 	var sent []clock.Time
 	r.OnSend = func(m *sim.Message) {
-		if r.rec.clientOf(m.From) >= 0 && r.rec.watches(m.To) {
+		if r.rec.clientOf(m.From) >= 0 && r.rec.watches(m.To) && r.world.Now() >= clock.Time(herdFrom) {
 			sent = append(sent, r.world.Now())
 		}
 	}
@@ -112,7 +113,7 @@ func (c *comparer) herdPoint(ctx context.Context, k herdKind, out *HerdPoint, ru
 		out.Runs++
 		out.Requests += int64(len(sent))
 		for k := range res.History.Ops {
-			if o := &res.History.Ops[k]; o.Kind == checker.Release && o.Outcome == checker.OK {
+			if o := &res.History.Ops[k]; o.Kind == checker.Release && o.Outcome == checker.OK && o.Return.At >= clock.Time(herdFrom) {
 				out.Releases++
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"locklab/checker"
 	"locklab/clock"
+	"locklab/models"
 	"locklab/sim"
 )
 
@@ -21,6 +22,7 @@ type Price struct {
 	Requests int64  `json:"requests"` // of clients, of these
 
 	// How long acquires took that succeeded, which includes the time in which others held the lock.
+	// What promises nothing has none: its clients do not wait for each other.
 	Acquires     int64 `json:"acquires"`
 	AcquireP50us int64 `json:"acquire_median_us"`
 	AcquireP99us int64 `json:"acquire_p99_us"`
@@ -76,6 +78,9 @@ func (c *comparer) priceOf(ctx context.Context, p *pair, out *Price, watch *sim.
 			}
 		}
 		out.Sections += completed(res.History)
+		if p.design.Promise == models.NoPromise {
+			continue
+		}
 		for k := range res.History.Ops {
 			if o := &res.History.Ops[k]; o.Kind == checker.Acquire && o.Outcome == checker.OK {
 				lasted = append(lasted, time.Duration(o.Return.At-o.Invoke.At))

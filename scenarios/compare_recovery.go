@@ -7,6 +7,7 @@ import (
 
 	"locklab/checker"
 	"locklab/clock"
+	"locklab/models"
 	"locklab/sim"
 )
 
@@ -21,10 +22,11 @@ type Recovery struct {
 	Never    int64   `json:"never"`    // runs in which nobody worked again within recoveryTTLs leases
 }
 
-// recoveryTTLs is how many leases a run goes on after its owner's death.
+// recoveryTTLs is how many leases a run goes on after its owner's death, about.
 const recoveryTTLs = 4
 
-// recovery measures every design on its first resource.
+// recovery measures every design on its first resource. One that promises
+// nothing is left out: its clients do not wait for each other.
 func (c *comparer) recovery(ctx context.Context) error {
 	ttls := []time.Duration{c.params.TTL / 5, c.params.TTL, 3 * c.params.TTL}
 	if c.out.Spec.Quick {
@@ -34,7 +36,7 @@ func (c *comparer) recovery(ctx context.Context) error {
 	planned := int64(0)
 	for k := range c.pairs {
 		p := &c.pairs[k]
-		if k > 0 && p.design == c.pairs[k-1].design {
+		if k > 0 && p.design == c.pairs[k-1].design || p.design.Promise == models.NoPromise {
 			continue
 		}
 		for _, death := range []string{"process", "machine"} {
@@ -65,7 +67,8 @@ func (c *comparer) recover(ctx context.Context, out *Recovery, watch *sim.Watch)
 	params := doseParams(c.params)
 	params.TTL = time.Duration(out.TTL) * time.Millisecond
 	params.Work = params.TTL / 10
-	params.Horizon = (recoveryTTLs + 2) * params.TTL
+	params.Sections = 3 // the survivor, should they have worked at once, is not done when the owner dies
+	params.Horizon = (recoveryTTLs + 1) * params.TTL
 	r, err := NewRunner(Case{Design: p.design, Resource: p.resource, Params: params})
 	if err != nil {
 		return err
