@@ -112,7 +112,15 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 		{"results.json", func(w io.Writer) error { return c.WriteJSON(w) }},
 		{"index.html", func(w io.Writer) error { return reports.WriteIndex(w, c) }},
 	}
+	figures := reports.Figures(c)
+	for i := range figures {
+		f := &figures[i]
+		files = append(files, reportFile{f.SVG(), f.WriteSVG}, reportFile{f.PNG(), f.WritePNG})
+	}
 	if err := writeStories(c, dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, reports.PlotDir), 0o755); err != nil {
 		return err
 	}
 	for _, f := range files {
