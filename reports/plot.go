@@ -254,6 +254,11 @@ func (p *pen) rect(x, y, w, h vg.Length, c color.Color) {
 	p.c.FillPolygon(c, p.corners(x, y, w, h))
 }
 
+// corner fills the upper left corner of a box.
+func (p *pen) corner(x, y, size vg.Length) {
+	p.c.FillPolygon(ink, []vg.Point{{X: x, Y: p.top - y}, {X: x + size, Y: p.top - y}, {X: x, Y: p.top - y - size}})
+}
+
 func (p *pen) corners(x, y, w, h vg.Length) []vg.Point {
 	return []vg.Point{{X: x, Y: p.top - y}, {X: x + w, Y: p.top - y}, {X: x + w, Y: p.top - y - h}, {X: x, Y: p.top - y - h}}
 }

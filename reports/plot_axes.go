@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
@@ -24,8 +23,8 @@ type scale struct {
 	label    string
 	min, max float64
 	log      bool
-	percent  bool // values are rates
-	ticks    int  // about so many; 0: six
+	percent  bool      // values are rates
+	ticks    []float64 // nil: round numbers
 }
 
 func (s *scale) at(v float64) float64 {
@@ -36,22 +35,36 @@ func (s *scale) at(v float64) float64 {
 }
 
 // marks lists the values at which the scale has a label.
-func (s *scale) marks() []plot.Tick {
-	var ticker plot.Ticker = plot.DefaultTicks{}
-	if s.log {
-		ticker = plot.LogTicks{Prec: -1}
+func (s *scale) marks() []float64 {
+	var out []float64
+	switch {
+	case s.ticks != nil:
+		return s.ticks
+	case s.log:
+		for v := 1.0; v <= s.max; v *= 10 {
+			if v >= s.min {
+				out = append(out, v)
+			}
+		}
+		return out
 	}
-	var out []plot.Tick
-	for _, t := range ticker.Ticks(s.min, s.max) {
-		if t.Label == "" || t.Value < s.min || t.Value > s.max {
-			continue
+	step := 1.0
+	for _, round := range []float64{0.1, 0.2, 0.25, 0.5, 1, 2, 2.5, 5, 10, 20, 25, 50} {
+		if step = round; (s.max-s.min)/step <= 6 {
+			break
 		}
-		if s.percent {
-			t.Label = fmt.Sprintf("%.0f %%", 100*t.Value)
-		}
-		out = append(out, t)
+	}
+	for k := math.Ceil(s.min / step); k*step <= s.max*1.0001; k++ {
+		out = append(out, k*step)
 	}
 	return out
+}
+
+func (s *scale) text(v float64) string {
+	if s.percent {
+		return fmt.Sprintf("%.0f %%", 100*v)
+	}
+	return fmt.Sprintf("%.4g", v)
 }
 
 // Room around the inner frame for numbers and labels.
@@ -64,14 +77,14 @@ const (
 func (p *pen) frame(x, y, w, h vg.Length, xs, ys scale) *axes {
 	a := &axes{pen: p, x: x + axisLeft, y: y + 4, w: w - axisLeft - 8, h: h - axisBottom - 4, xs: xs, ys: ys}
 	for _, t := range ys.marks() {
-		at := a.py(t.Value)
+		at := a.py(t)
 		p.line(rule, 0.5, nil, vg.Point{X: a.x, Y: at}, vg.Point{X: a.x + a.w, Y: at})
-		p.text(a.x-4, at+2.5, t.Label, smallSize, faint, right)
+		p.text(a.x-4, at+2.5, ys.text(t), smallSize, faint, right)
 	}
 	for _, t := range xs.marks() {
-		at := a.px(t.Value)
+		at := a.px(t)
 		p.line(rule, 0.5, nil, vg.Point{X: at, Y: a.y}, vg.Point{X: at, Y: a.y + a.h})
-		p.text(at, a.y+a.h+10, t.Label, smallSize, faint, middle)
+		p.text(at, a.y+a.h+10, xs.text(t), smallSize, faint, middle)
 	}
 	p.line(faint, 0.7, nil, vg.Point{X: a.x, Y: a.y}, vg.Point{X: a.x, Y: a.y + a.h}, vg.Point{X: a.x + a.w, Y: a.y + a.h})
 	p.text(a.x+a.w/2, a.y+a.h+22, xs.label, textSize-0.5, ink, middle)

@@ -126,7 +126,7 @@ func curveReading(c *scenarios.Curve) string {
 			last = max(last, half)
 		}
 	}
-	text := fmt.Sprintf("%d of %d designs never let two write, up to %s times", never, len(c.Series), thousandths(top))
+	text := fmt.Sprintf("%d of %d designs never let two write (%s up to %s)", never, len(c.Series), c.Axis, thousandths(top))
 	if always > 0 {
 		text += fmt.Sprintf("; %d do even without the fault", always)
 	}

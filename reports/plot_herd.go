@@ -26,13 +26,16 @@ func herdFigures(c *scenarios.Comparison) []Figure {
 	}
 	last := c.Herds[0].Points[len(c.Herds[0].Points)-1].Waiters
 	xs := scale{label: "waiting clients", min: 1, max: float64(last) * 1.1, log: true}
+	for _, q := range c.Herds[0].Points {
+		xs.ticks = append(xs.ticks, float64(q.Waiters))
+	}
 	list := []panel{
 		{title: "Requests of clients for each release", series: lines(each, ""), xs: xs, ys: scale{label: "requests / release", min: 1, max: decade(most), log: true}},
 		{title: "The herd: most requests within 10 ms", series: lines(peak, ""), xs: xs, ys: scale{label: "requests in 10 ms", min: 1, max: decade(high), log: true}},
 	}
 	return []Figure{panels(Figure{Name: "herd", Title: "What waiting clients ask of the lock's servers", Reading: herdReading(c),
-		Note: fmt.Sprintf("Clients that hold the lock for the work's length and come again at once; requests to lock servers, those that keep a lease or session alive included. "+
-			"Counted from 5 s to 20 s of simulated time, %d runs a point; the peak is the largest of all runs. Both axes are logarithmic. Ways to wait with the very same counts share a line.", runs)}, list, 2)}
+		Note: fmt.Sprintf("Clients that begin at the same instant, hold the lock for the work's length and come again at once. Requests to lock servers to acquire or release; not those that keep a lease or session alive. "+
+			"Counted from 5 s to 20 s of simulated time, %d run(s) a point; the peak is the largest of all. Both axes are logarithmic. Ways to wait with the very same counts share a line.", runs)}, list, 2)}
 }
 
 // decade is the next power of ten.

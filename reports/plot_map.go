@@ -128,8 +128,8 @@ func mapReading(m *scenarios.SafetyMap, named bool) string {
 	return text
 }
 
-// below reports whether a point lies on or below a line of two points.
+// below reports whether a point lies below a line of two points.
 func below(line [][2]int64, x, y int64) bool {
 	a, b := line[0], line[1]
-	return (y-a[1])*(b[0]-a[0]) <= (x-a[0])*(b[1]-a[1])
+	return (y-a[1])*(b[0]-a[0]) < (x-a[0])*(b[1]-a[1])
 }

@@ -2,7 +2,6 @@ package reports
 
 import (
 	"fmt"
-	"image/color"
 	"strings"
 
 	"gonum.org/v1/plot/vg"
@@ -70,12 +69,11 @@ func matrixFigures(c *scenarios.Comparison) []Figure {
 
 // The sizes of a matrix.
 const (
-	cellWide   = 52
-	cellHigh   = 21
-	nameWide   = 190
-	headHigh   = 62
-	familyGap  = 6
-	columnHead = 7.5
+	cellWide  = 52
+	cellHigh  = 21
+	nameWide  = 190
+	headHigh  = 36
+	familyGap = 6
 )
 
 func matrixFigure(c *scenarios.Comparison, name, title string, rows []matrixRow) Figure {
@@ -105,7 +103,7 @@ func drawMatrix(p *pen, c *scenarios.Comparison, rows []matrixRow) {
 			p.text(x+cellWide/2, 14+vg.Length(n)*11, line, textSize-0.5, ink, middle|bold)
 		}
 	}
-	y := vg.Length(headHigh - 24)
+	y := vg.Length(headHigh - 4)
 	for i := range rows {
 		r := &rows[i]
 		if i > 0 && family(r.design) != family(rows[i-1].design) {
@@ -116,6 +114,9 @@ func drawMatrix(p *pen, c *scenarios.Comparison, rows []matrixRow) {
 		p.text(margin, y+cellHigh/2+8, "on "+r.resource, smallSize-0.5, faint, 0)
 		for k, cell := range r.cells {
 			drawCell(p, columnX(c, k, x0), y, cell)
+			if cell != nil && changed(c, cell) {
+				p.corner(columnX(c, k, x0)+0.5, y+0.5, 8)
+			}
 		}
 		y += cellHigh
 	}
@@ -136,18 +137,29 @@ func drawCell(p *pen, x, y vg.Length, m *scenarios.MatrixCell) {
 		p.text(x+cellWide/2, y+cellHigh/2+3, "not run", smallSize-1, faint, middle)
 		return
 	}
+	if !m.Possible {
+		p.text(x+cellWide/2, y+cellHigh/2+3, "cannot be", smallSize-1, faint, middle)
+		return
+	}
 	fill, letter, on := verdictLook(m.Worst)
 	p.rect(x+0.5, y+0.5, cellWide-1, cellHigh-1, fill)
 	p.text(x+4, y+13.5, letter, 11, on, bold)
 	p.text(x+cellWide-4, y+9.5, share100(m.Share.Rate), smallSize, on, right)
-	p.text(x+cellWide-4, y+17.5, intervalText(m.Share), smallSize-1.5, softer(on), right)
+	p.text(x+cellWide-4, y+17.5, intervalText(m.Share), smallSize-1.5, on, right)
 }
 
-func softer(on color.RGBA) color.RGBA {
-	if on == ink {
-		return faint
+// changed reports whether a cell says something else than in the report that
+// this one was compared with.
+func changed(c *scenarios.Comparison, m *scenarios.MatrixCell) bool {
+	if c.Changes == nil {
+		return false
 	}
-	return on
+	for _, x := range c.Changes.Cells {
+		if x.Part == scenarios.PartMatrix && x.Column == m.Family && x.Design == m.Design && x.Resource == m.Resource {
+			return true
+		}
+	}
+	return false
 }
 
 // matrixReading says what the rows show.
@@ -163,7 +175,7 @@ func matrixReading(c *scenarios.Comparison, rows []matrixRow) string {
 			harmed = harmed || m.Harm.Runs > 0
 			if m.Worst == "two-writers" {
 				writes = true
-				if c.Families[k].Name != "none" && m.Share.Rate > share {
+				if rows[i].cells[0] != nil && rows[i].cells[0].Worst != "two-writers" && m.Share.Rate > share {
 					share, worst = m.Share.Rate, m.Design+" on "+m.Resource+" under "+m.Family
 				}
 			}
@@ -177,7 +189,7 @@ func matrixReading(c *scenarios.Comparison, rows []matrixRow) string {
 	}
 	text := fmt.Sprintf("%d of %d let two write under some family of faults", two, len(rows))
 	if share > 0 {
-		text += fmt.Sprintf(", most often %s (%s)", worst, share100(share))
+		text += fmt.Sprintf(", of those that do not without faults most often %s (%s)", worst, share100(share))
 	}
 	switch n := len(unharmed); {
 	case n == 0:
@@ -203,7 +215,11 @@ func matrixNote(c *scenarios.Comparison, rows []matrixRow) string {
 			high = max(high, m.Runs)
 		}
 	}
+	marked := ""
+	if c.Changes != nil {
+		marked = " A black corner: changed since the older report."
+	}
 	return fmt.Sprintf("Each cell: the worst verdict that was seen, by letter and colour (%s), the rate of the runs that gave it, and beneath its 95 %% interval (Wilson) in percent. "+
-		"%d to %d runs a cell, from seed %d; one seed is the same adversary in every row. The operator's faults, against which no lock is built, stand apart.",
-		verdictLegend, low, high, c.Spec.Seed)
+		"%d to %d runs a cell, from seed %d; one seed is the same adversary in every row. The operator's faults, against which no lock is built, stand apart; cannot be: the design has nobody whom they could strike.",
+		verdictLegend, low, high, c.Spec.Seed) + marked
 }

@@ -68,9 +68,30 @@ func distribution(r *scenarios.Recovery) series {
 func recoveryLines(list []alike, group string) []series {
 	out := lines(list, group)
 	for i := range out {
-		out[i].name = strings.Join(mergeTTLs(strings.Split(out[i].name, ", ")), ", ")
+		merged := mergeTTLs(strings.Split(out[i].name, ", "))
+		if len(list) > 0 && !differ(list) {
+			for k := range merged {
+				merged[k], _, _ = strings.Cut(merged[k], " (ttl ")
+			}
+		}
+		out[i].name = strings.Join(merged, ", ")
 	}
 	return out
+}
+
+// differ reports whether some design has two lines, one for each TTL.
+func differ(list []alike) bool {
+	line := map[string]int{}
+	for i, a := range list {
+		for _, n := range a.names {
+			name, _, _ := strings.Cut(n, " (ttl ")
+			if at, ok := line[name]; ok && at != i {
+				return true
+			}
+			line[name] = i
+		}
+	}
+	return false
 }
 
 // mergeTTLs turns "a (ttl 2s), a (ttl 10s)" into "a (ttl 2s, 10s)".

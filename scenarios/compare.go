@@ -28,6 +28,7 @@ type Comparison struct {
 	Spec     CompareSpec `json:"spec"`
 	Complete bool        `json:"complete"` // every part that was asked for is complete
 	Parts    []PartState `json:"parts"`    // all parts, also those that were left out
+	Changes  *Changes    `json:"changes"`  // since an older report; null without one
 
 	Designs   []ComparedDesign   `json:"designs"`
 	Resources []ComparedResource `json:"resources"`

@@ -21,7 +21,7 @@ type Herd struct {
 type HerdPoint struct {
 	Waiters  int64 `json:"waiters"` // beside the owner
 	Runs     int64 `json:"runs"`
-	Requests int64 `json:"requests"` // of clients to lock servers, in all runs
+	Requests int64 `json:"requests"` // to lock servers, of clients that acquire or release, in all runs
 	Releases int64 `json:"releases"`
 	Peak     int64 `json:"peak"` // the most requests that were sent within herdWindow, in any run
 }
@@ -97,7 +97,10 @@ func (c *comparer) herdPoint(ctx context.Context, k herdKind, out *HerdPoint, ru
 	defer r.Close()
 	var sent []clock.Time
 	r.OnSend = func(m *sim.Message) {
-		if r.rec.clientOf(m.From) >= 0 && r.rec.watches(m.To) && r.world.Now() >= clock.Time(herdFrom) {
+		if !r.rec.watches(m.To) || r.world.Now() < clock.Time(herdFrom) {
+			return
+		}
+		if o := r.rec.op(m.Op); o != nil && (o.Kind == checker.Acquire || o.Kind == checker.Release) {
 			sent = append(sent, r.world.Now())
 		}
 	}

@@ -11,6 +11,7 @@ type MatrixCell struct {
 	Design   string    `json:"design"`
 	Resource string    `json:"resource"`
 	Family   string    `json:"family"`
+	Possible bool      `json:"possible"` // false: none of the faults can befall the design, and the cell says nothing
 	Runs     int64     `json:"runs"`
 	Verdicts []Outcome `json:"verdicts"` // those that were seen, the most severe first
 	Locks    []Outcome `json:"locks"`
@@ -112,9 +113,14 @@ func (c *comparer) column(ctx context.Context, f *FaultFamily) ([]MatrixCell, er
 			tallies[r.Cell].Add(&r.Tally)
 		}
 		for k := range tallies {
-			if tallies[k].Runs > 0 {
-				found[at[k]] = matrixCell(f, &s.Spec, k, &tallies[k])
+			if tallies[k].Runs == 0 {
+				continue
 			}
+			cell := matrixCell(f, &s.Spec, k, &tallies[k])
+			if err := s.possible(k, cell); err != nil {
+				return nil, err
+			}
+			found[at[k]] = cell
 		}
 	}
 	var out []MatrixCell
@@ -145,6 +151,26 @@ func (c *comparer) familySweep(f *FaultFamily, at []int) *Sweep {
 		s.Spec.Cells = append(s.Spec.Cells, CellName{Design: p.design.Name, Resource: p.resource.Name})
 	}
 	return s
+}
+
+// possible marks a cell in which no seed's plan had anything to strike, such as
+// a failover where there is no replica.
+func (s *Sweep) possible(cell int, out *MatrixCell) error {
+	if out.Possible = len(s.adversary.Kinds) == 0; out.Possible {
+		return nil
+	}
+	r, err := NewRunner(s.cells[cell])
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for i := range out.Runs {
+		if plan := r.Cast(DrawPlan(s.Spec.Seed+uint64(i), *s.adversary)); len(plan.Faults) > 0 {
+			out.Possible = true
+			break
+		}
+	}
+	return nil
 }
 
 func matrixCell(f *FaultFamily, spec *SweepSpec, cell int, t *Tally) *MatrixCell {

@@ -107,8 +107,8 @@ func (c *comparer) shortStory(ctx context.Context, cell *MatrixCell) (*shortStor
 		if err != nil {
 			return nil, err
 		}
-		file, out.story = small.File, storyOf(small.File, small.Words(), true)
-		out.proven = out.story.Faults == 0 || out.story.Faults == 1 && cell.Family != "none"
+		file, out.story = small.File, storyOf(small.File, small.Words(), !c.out.Spec.Quick)
+		out.proven = out.story.Faults == 0 || out.story.Faults == 1 && c.needsFault(cell)
 	}
 	var err error
 	out.savedBy, err = c.savers(cell, file)
@@ -145,6 +145,24 @@ func (c *comparer) fewestPlan(cell *MatrixCell, family *FaultFamily) string {
 	return ""
 }
 
+// needsFault reports whether the pair was exhausted, and its run without faults
+// did not give the cell's verdict.
+func (c *comparer) needsFault(cell *MatrixCell) bool {
+	for i := range c.out.Fewest {
+		f := &c.out.Fewest[i]
+		if f.Design != cell.Design || f.Resource != cell.Resource {
+			continue
+		}
+		for _, a := range f.Answers {
+			if a.Answer == cell.Worst && a.Faults == 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
 // within reports whether a story's faults are all of a family.
 func (c *comparer) within(s *Story, family *FaultFamily) bool {
 	f, err := LoadPlanFile([]byte(s.Plan), s.ID)
@@ -163,13 +181,17 @@ func (c *comparer) exhausted(cell *MatrixCell, family *FaultFamily) *PlanFile {
 	return f
 }
 
-// shrinkCell shrinks the first seed with the cell's verdict.
+// shrinkCell shrinks the first seed with the cell's verdict; in a quick
+// comparison it only leaves out the faults that never struck.
 func (c *comparer) shrinkCell(ctx context.Context, cell *MatrixCell, family *FaultFamily) (*Shrunk, error) {
 	at := slices.IndexFunc(c.pairs, func(p pair) bool { return p.design.Name == cell.Design && p.resource.Name == cell.Resource })
 	s := c.familySweep(family, []int{at})
 	file, err := s.PlanFile(0, cell.First)
 	if err != nil {
 		return nil, err
+	}
+	if c.out.Spec.Quick {
+		return &Shrunk{File: file}, nil
 	}
 	k := s.cells[0]
 	k.Plan = file.Plan
@@ -214,7 +236,7 @@ func (c *comparer) savers(cell *MatrixCell, file *PlanFile) ([]SavedBy, error) {
 func (c *comparer) safeIn(cell *MatrixCell) []*MatrixCell {
 	var out []*MatrixCell
 	for i := range c.out.Matrix {
-		if o := &c.out.Matrix[i]; o.Family == cell.Family && !isHarm(o.Worst) && o.Worst != "vacuous" {
+		if o := &c.out.Matrix[i]; o.Family == cell.Family && !isHarm(o.Worst) && o.Worst != "vacuous" && o.Possible {
 			out = append(out, o)
 		}
 	}

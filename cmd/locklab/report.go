@@ -21,6 +21,7 @@ import (
 type reportFlags struct {
 	spec    scenarios.CompareSpec
 	out     string
+	compare string
 	workers int
 }
 
@@ -35,13 +36,19 @@ func (a *app) reportCommand() *cobra.Command {
   matrix     each design and resource under each family of faults, many seeds: rates with intervals
   stories    the shortest story of each cell of the matrix that shows harm, and what would have saved it
   scenarios  every scenario of the library, with the verdicts that it expects
+  curves     the chance of two writers against the size of one fault
+  maps       the same against two sizes, with the bound that theory gives
+  recovery   how long nobody works after an owner's death
+  price      messages, waiting and unavailability while nothing goes wrong
+  herd       what waiting clients ask of the servers
 
 The report depends on the seed and the flags alone, byte for byte, not on --workers or the time of day.
 When it is interrupted, what was done so far is written, and marked as partial.`,
 		Example: `  locklab report --out report
   locklab report --out report --quick
   locklab report --out report --runs 2000 --design 'redis/*,redlock*'
-  locklab report --out report --only matrix,fewest`,
+  locklab report --out report --only matrix,fewest
+  locklab report --out new --compare old/results.json --design redis/lua-release`,
 		Args: exactly(0, "no arguments; the directory is named with --out"),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.report(cmd.Context(), &f) },
 	}
@@ -55,6 +62,7 @@ When it is interrupted, what was done so far is written, and marked as partial.`
 	fl.StringSliceVar(&f.spec.Resources, "resource", nil, "resources, by name or pattern; default: the sensible ones of each design")
 	fl.StringSliceVar(&f.spec.Scenarios, "scenario", nil, "scenarios, by name or pattern, or YAML files; default: the whole library")
 	fl.StringVar(&f.spec.Set, "set", "", "parameters of all parts but the scenarios, like ttl=30s,work=2s")
+	fl.StringVar(&f.compare, "compare", "", "the results.json of an older report: mark what changed since")
 	fl.IntVar(&f.workers, "workers", 0, "how many run at once; default: GOMAXPROCS")
 	return cmd
 }
@@ -73,6 +81,16 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	if err := os.MkdirAll(f.out, 0o755); err != nil {
 		return err
 	}
+	var old *scenarios.Comparison
+	if f.compare != "" {
+		data, err := readFile(f.compare)
+		if err != nil {
+			return err
+		}
+		if old, err = scenarios.ReadComparison(bytes.NewReader(data), f.compare); err != nil {
+			return err
+		}
+	}
 	defer collectRarely()()
 	c, err := a.gather(ctx, f)
 	var internal *scenarios.InternalError
@@ -82,8 +100,15 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	case c == nil || err != nil && !errors.Is(err, context.Canceled):
 		return err
 	}
+	if old != nil {
+		c.CompareWith(old)
+	}
+	a.saving.Store(true) // not to be cut short after Ctrl-C
 	if err := a.writeReport(c, f.out); err != nil {
 		return err
+	}
+	if old != nil {
+		fmt.Fprintf(a.out, "changed since %s: %d cells; the same: %d (see report.md)\n", f.compare, len(c.Changes.Cells), c.Changes.Same)
 	}
 	if err != nil {
 		return &exitError{exitInterrupted, "interrupted; the report in " + f.out + " holds what was done so far, and says so"}
@@ -110,6 +135,8 @@ func (a *app) gather(ctx context.Context, f *reportFlags) (*scenarios.Comparison
 func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 	files := []reportFile{
 		{"results.json", func(w io.Writer) error { return c.WriteJSON(w) }},
+		{"results.csv", func(w io.Writer) error { return reports.WriteCSV(w, c) }},
+		{"report.md", func(w io.Writer) error { return reports.WriteMarkdown(w, c) }},
 		{"index.html", func(w io.Writer) error { return reports.WriteIndex(w, c) }},
 	}
 	figures := reports.Figures(c)
@@ -134,9 +161,19 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 		if err := replaceFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
 			return err
 		}
-		fmt.Fprintln(a.out, "written: "+filepath.Join(dir, f.name))
 	}
-	return nil
+	return a.sayReport(c, dir, len(figures))
+}
+
+// sayReport says what was written where.
+func (a *app) sayReport(c *scenarios.Comparison, dir string, figures int) error {
+	runs := int64(0)
+	for _, p := range c.Parts {
+		runs += p.Runs
+	}
+	_, err := fmt.Fprintf(a.out, "%d designs, %d runs; written to %s: report.md, results.json, results.csv, %d plots (SVG and PNG), %d stories\n",
+		len(c.Designs), runs, dir, figures, len(c.Stories))
+	return err
 }
 
 // reportFile is one file of a report.
