@@ -253,9 +253,9 @@ func newComparer(spec CompareSpec, o CompareOptions) (*comparer, error) {
 		return nil, fmt.Errorf("--seed: %d leaves too few seeds after it", spec.Seed)
 	}
 	if spec.Runs == 0 {
-		spec.Runs = 200
+		spec.Runs = 100
 		if spec.Quick {
-			spec.Runs = 20
+			spec.Runs = 16
 		}
 	}
 	if o.Workers <= 0 {

@@ -41,8 +41,8 @@ type FewestKind struct {
 	Story string `json:"story"` // "" where only the shortest of all kinds is told
 }
 
-// fewest exhausts one fault for every pair; in a quick comparison only for
-// those whose runs are not long.
+// fewest exhausts one fault for every pair; in a quick comparison only for each
+// design's first resource, and for no design whose runs are long.
 func (c *comparer) fewest(ctx context.Context) error {
 	params, err := ExhaustParams(nil)
 	if err != nil {
@@ -52,7 +52,8 @@ func (c *comparer) fewest(ctx context.Context) error {
 	params.Retry, params.Horizon = params.TTL/20, 15*params.TTL
 	var at []int
 	for i := range c.pairs {
-		if !c.out.Spec.Quick || !c.pairs[i].long {
+		first := i == 0 || c.pairs[i].design != c.pairs[i-1].design
+		if !c.out.Spec.Quick || first && !c.pairs[i].long {
 			at = append(at, i)
 		}
 	}

@@ -137,8 +137,8 @@ func (c *comparer) column(ctx context.Context, f *FaultFamily) ([]MatrixCell, er
 func (c *comparer) familySweep(f *FaultFamily, at []int) *Sweep {
 	spec := &c.out.Spec
 	runs := c.runsOf(&c.pairs[at[0]])
-	s := &Sweep{Spec: SweepSpec{Format: sweepFormat, Faults: f.Faults, Victims: f.Victims, Set: spec.Set,
-		Seed: spec.Seed, Runs: runs, Block: min(max(runs/unitsOfCell, unitRunsMin), unitRunsMax)}}
+	s := &Sweep{worlds: 1, Spec: SweepSpec{Format: sweepFormat, Faults: f.Faults, Victims: f.Victims, Set: spec.Set,
+		Seed: spec.Seed, Runs: runs, Block: min(runs, unitRunsMax)}} // a cell at a time, in one world
 	if len(f.Faults) == 0 {
 		s.Spec.Faults = []string{NoFaults}
 	}
@@ -193,7 +193,7 @@ func matrixCell(f *FaultFamily, spec *SweepSpec, cell int, t *Tally) *MatrixCell
 // stage runs the scenarios with their own designs and resources.
 func (c *comparer) stage(ctx context.Context) error {
 	spec := &c.out.Spec
-	s := &Sweep{Spec: SweepSpec{Format: sweepFormat, Seed: spec.Seed, Runs: max(spec.Runs/10, 2), Block: unitRunsMin}}
+	s := &Sweep{worlds: 1, Spec: SweepSpec{Format: sweepFormat, Seed: spec.Seed, Runs: max(spec.Runs/10, 2), Block: unitRunsMax}}
 	for _, scenario := range c.scenarios {
 		cases, err := c.casesOf(scenario)
 		if err != nil {

@@ -202,8 +202,8 @@ func (c *comparer) shrinkCell(ctx context.Context, cell *MatrixCell, family *Fau
 // saversMax is how many designs and resources are tried, and shown, for what
 // would have saved a cell.
 const (
-	saversTried = 24
-	saversMax   = 5
+	saversTried = 12
+	saversMax   = 3
 )
 
 // savers runs a story's plan with what showed no harm in the cell's column, the

@@ -52,6 +52,7 @@ type Sweep struct {
 	Spec      SweepSpec
 	cells     []Case
 	adversary *Adversary // nil for scenarios
+	worlds    int        // that a worker keeps; 0: runnersMax
 }
 
 // sweepFormat is the version in the header.

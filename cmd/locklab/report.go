@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 
@@ -55,7 +56,7 @@ When it is interrupted, what was done so far is written, and marked as partial.`
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "the directory to write to; it is made if need be")
 	fl.BoolVar(&f.spec.Quick, "quick", false, "fewer runs and coarser steps: a look in seconds")
-	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 200, with --quick 20)")
+	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 100, with --quick 16)")
 	fl.Uint64Var(&f.spec.Seed, "seed", 1, "the first seed")
 	fl.StringSliceVar(&f.spec.Only, "only", nil, "parts, by name or pattern: "+strings.Join(scenarios.PartNames(), ", "))
 	fl.StringSliceVar(&f.spec.Designs, "design", nil, "designs, by name or pattern (redis/*); default: all")
@@ -92,6 +93,7 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 		}
 	}
 	defer collectRarely()()
+	debug.SetMemoryLimit(reportMemory)
 	c, err := a.gather(ctx, f)
 	var internal *scenarios.InternalError
 	switch {
@@ -115,6 +117,11 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	}
 	return nil
 }
+
+// reportMemory is from how much memory on, in bytes, a report collects garbage
+// as always: what was found has to be kept, beside the worlds in which it is
+// found.
+const reportMemory = 512 << 20
 
 // gather gathers the comparison, with a bar for each part.
 func (a *app) gather(ctx context.Context, f *reportFlags) (*scenarios.Comparison, error) {
