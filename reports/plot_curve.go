@@ -93,8 +93,7 @@ func curveFigure(c *scenarios.Curve) Figure {
 		}
 	}
 	return panels(Figure{Name: "curve-" + c.Name, Title: c.Title + ": how often two write", Reading: curveReading(c),
-		Note: fmt.Sprintf("An owner reads, then writes eight times with a tenth of the TTL of work before each; a second client waits. The fault strikes before the first to the eighth write in turn. "+
-			"Lines: rates; bands: 95 %% intervals (Wilson). %d to %d runs a point. Designs with the very same counts share a line.", low, high)}, list, 3)
+		Note: fmt.Sprintf("%s Lines: rates; bands: 95 %% intervals (Wilson). %d to %d runs a point. Designs with the very same counts share a line.", c.How, low, high)}, list, 3)
 }
 
 // curveReading says from which size on half of the runs have two writers.

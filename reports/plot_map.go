@@ -48,8 +48,8 @@ func mapFigure(name, title string, list []*scenarios.SafetyMap) Figure {
 	if len(list[0].Cells) > 0 {
 		of = list[0].Cells[0].Of
 	}
-	f.Note = fmt.Sprintf("Each cell was measured: the rate of runs with two writers, white 0 %%, dark 100 %%, the number where it is neither. %d runs a cell (of designs whose runs are long perhaps fewer); "+
-		"95 %% interval of 0 of %d: up to %s. Lines: where two writers become possible, and certain, by the design's own reckoning.", of, of, share100(scenarios.Wilson(0, of).High))
+	f.Note = fmt.Sprintf("%s Each cell was measured: the rate of runs with two writers, white 0 %%, dark 100 %%, the number where it is neither. %d runs a cell (of designs whose runs are long perhaps fewer); "+
+		"95 %% interval of 0 of %d: up to %s. Lines: where two writers become possible, and certain, by the design's own reckoning.", list[0].How, of, of, share100(scenarios.Wilson(0, of).High))
 	f.body = func(p *pen) {
 		for i, m := range list {
 			drawMap(p, m, margin+vg.Length(i%columns)*mapWide, vg.Length(i/columns)*mapHigh)

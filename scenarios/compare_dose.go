@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"locklab/checker"
-	"locklab/models"
 	"locklab/sim"
 )
 
@@ -17,6 +16,7 @@ type Curve struct {
 	Name   string        `json:"name"`
 	Title  string        `json:"title"`
 	Axis   string        `json:"axis"` // what the sizes are, with their unit once they are divided by 1000
+	How    string        `json:"how"`  // how it was measured
 	Series []CurveSeries `json:"series"`
 }
 
@@ -34,17 +34,59 @@ type CurvePoint struct {
 	Share Share `json:"share"`
 }
 
-// The section in which the faults of curves and maps strike: an owner that
-// reads and then writes eight times, a tenth of the TTL of work before each,
-// and a second client that wants the lock all the while. The fault strikes
-// before one write after the other, as the seed counts up, so that what is
-// left of the lease when it strikes is spread evenly.
+// In the section in which the faults of curves and maps strike, an owner reads
+// and then writes, with a tenth of the TTL of work before each write, and a
+// second client wants the lock all the while. What is left of the lease when
+// the fault strikes is spread evenly: the seeds take turns.
+//
+// A fault that stops the owner strikes before the last of one to eight writes:
+// what counts is how long it holds that one back. Any other strikes before the
+// first to the eighth of eight writes: what counts is the work that is left to
+// be done.
 const doseWrites = 8
 
-func doseParams(p Params) Params {
-	p.Clients, p.Sections, p.Writes = 2, 1, doseWrites
-	p.Work, p.Stagger = p.TTL/10, 100*time.Millisecond
-	return p
+const (
+	howLast = "An owner reads, then writes one to eight times in turn, with a tenth of the TTL of work before each write; a second client waits. The fault strikes before the last write."
+	howAny  = "An owner reads, then writes eight times, with a tenth of the TTL of work before each write; a second client waits. The fault strikes before the first to the eighth write in turn."
+)
+
+// doseWorld runs such sections. It has a runner for each number of writes.
+type doseWorld struct {
+	last    bool
+	runners [doseWrites]*Runner
+}
+
+func newDoseWorld(p *pair, params Params, last bool) (*doseWorld, error) {
+	d := &doseWorld{last: last}
+	params.Clients, params.Sections, params.Stagger = 2, 1, 100*time.Millisecond
+	for k := range d.runners {
+		params.Writes = doseWrites
+		if last {
+			params.Writes = k + 1
+		} else if k > 0 {
+			d.runners[k] = d.runners[0]
+			continue
+		}
+		var err error
+		if d.runners[k], err = NewRunner(Case{Design: p.design, Resource: p.resource, Params: params}); err != nil {
+			d.close()
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+func (d *doseWorld) close() {
+	for k, r := range d.runners {
+		if r != nil && (d.last || k == 0) {
+			r.Close()
+		}
+	}
+}
+
+// runner returns the runner for a seed, and when the fault is to strike.
+func (d *doseWorld) runner(seed uint64) (*Runner, sim.Trigger) {
+	return d.runners[seed%doseWrites], doseAt(seed)
 }
 
 // doseAt is when the fault strikes under a seed.
@@ -55,10 +97,10 @@ func doseAt(seed uint64) sim.Trigger {
 // dose is a curve to be measured.
 type dose struct {
 	name, title, axis string
+	last              bool // it strikes before the last write
 	sizes             []int64
 	fault             func(size int64, ttl time.Duration) sim.Fault
-	params            func(*Params, int64)               // also depends on the size; nil: nothing does
-	only              func(*models.Design, *Params) bool // nil: any design
+	params            func(*Params, int64) // depends on the size too; nil: nothing does
 }
 
 func permilleOf(size int64, d time.Duration) sim.Span {
@@ -81,7 +123,7 @@ func doses(quick bool) []dose {
 	}
 	onServer := []string{lockRole + "-1"}
 	return []dose{
-		{name: "pause", title: "The owner is paused", axis: "length of the pause / TTL", sizes: upTo(step, 1500, 2000),
+		{name: "pause", last: true, title: "The owner is paused", axis: "length of the pause / TTL", sizes: upTo(step, 1500, 2000),
 			fault: func(size int64, ttl time.Duration) sim.Fault {
 				return sim.Fault{Kind: sim.Pause, On: []string{"client-1"}, For: permilleOf(max(size, 1), ttl)}
 			}},
@@ -132,7 +174,10 @@ func (c *comparer) curves(ctx context.Context) error {
 		return err
 	})
 	for i := range list {
-		curve := Curve{Name: list[i].name, Title: list[i].title, Axis: list[i].axis, Series: []CurveSeries{}}
+		curve := Curve{Name: list[i].name, Title: list[i].title, Axis: list[i].axis, How: howAny, Series: []CurveSeries{}}
+		if list[i].last {
+			curve.How = howLast
+		}
 		for k, s := range found {
 			if jobs[k].curve == i && s != nil {
 				curve.Series = append(curve.Series, *s)
@@ -153,30 +198,31 @@ func (c *comparer) doseRuns(p *pair) int64 {
 func (c *comparer) series(ctx context.Context, d *dose, p *pair, watch *sim.Watch) (*CurveSeries, error) {
 	out := &CurveSeries{Design: p.design.Name, Resource: p.resource.Name}
 	runs := c.doseRuns(p)
-	var r *Runner
+	var world *doseWorld
 	defer func() {
-		if r != nil {
-			r.Close()
+		if world != nil {
+			world.close()
 		}
 	}()
 	for _, size := range d.sizes {
-		if r == nil || d.params != nil {
-			params := doseParams(c.params)
+		if world == nil || d.params != nil {
+			params := c.params
+			params.Work = params.TTL / 10
 			if d.params != nil {
 				d.params(&params, size)
 			}
-			if r != nil {
-				r.Close()
+			if world != nil {
+				world.close()
 			}
 			var err error
-			if r, err = NewRunner(Case{Design: p.design, Resource: p.resource, Params: params}); err != nil {
+			if world, err = newDoseWorld(p, params, d.last); err != nil {
 				return nil, err
 			}
 		}
 		fault := d.fault(size, c.params.TTL)
-		n, err := c.twoWriters(ctx, r, runs, watch, func(seed uint64) sim.Plan {
+		n, err := c.twoWriters(ctx, world, runs, watch, func(at sim.Trigger) sim.Plan {
 			f := fault
-			f.Trigger = doseAt(seed)
+			f.Trigger = at
 			return sim.Plan{Faults: []sim.Fault{f}}
 		})
 		if err != nil || n < 0 {
@@ -187,16 +233,17 @@ func (c *comparer) series(ctx context.Context, d *dose, p *pair, watch *sim.Watc
 	return out, nil
 }
 
-// twoWriters counts in how many runs two wrote; -1 if the plan's first fault
-// cannot befall the runner's design.
-func (c *comparer) twoWriters(ctx context.Context, r *Runner, runs int64, watch *sim.Watch, plan func(seed uint64) sim.Plan) (int64, error) {
+// twoWriters counts in how many runs two wrote; -1 if some fault of the plan
+// cannot befall the design.
+func (c *comparer) twoWriters(ctx context.Context, world *doseWorld, runs int64, watch *sim.Watch, plan func(at sim.Trigger) sim.Plan) (int64, error) {
 	n := int64(0)
 	for i := range runs {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
 		seed := c.out.Spec.Seed + uint64(i)
-		asked := plan(seed)
+		r, at := world.runner(seed)
+		asked := plan(at)
 		cast := r.Cast(asked)
 		if len(cast.Faults) < len(asked.Faults) {
 			return -1, nil

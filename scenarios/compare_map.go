@@ -15,6 +15,7 @@ type SafetyMap struct {
 	Title    string  `json:"title"`
 	Design   string  `json:"design"`
 	Resource string  `json:"resource"`
+	How      string  `json:"how"` // how it was measured
 	XAxis    string  `json:"x_axis"`
 	YAxis    string  `json:"y_axis"`
 	X        []int64 `json:"x"`     // milliseconds
@@ -33,6 +34,7 @@ type Bound struct {
 type mapping struct {
 	name, title, design string
 	xAxis, yAxis        string
+	last                bool // the fault strikes before the last write
 	x, y                []int64
 	params              func(p *Params, x, y time.Duration)
 	plan                func(x, y time.Duration, at sim.Trigger) sim.Plan
@@ -54,11 +56,11 @@ func mappings(ttl time.Duration, quick bool) []mapping {
 		}
 		return out
 	}
-	work := ttl / 10 // of the section, whatever the TTL on the map
-	section := int64(doseWrites * work / time.Millisecond)
+	work := ttl / 10 // before each write, whatever the TTL on the map
+	shortest := int64(work / time.Millisecond)
 	longest := int64(2 * ttl / time.Millisecond)
 	pauses := func(design, title string, bounds ...Bound) mapping {
-		return mapping{name: "pause-ttl-" + design, title: title, design: design,
+		return mapping{name: "pause-ttl-" + design, title: title, design: design, last: true,
 			xAxis: "TTL", yAxis: "length of the owner's pause", x: ramp(longest/12, longest), y: ramp(0, longest), bounds: bounds,
 			params: func(p *Params, x, _ time.Duration) { p.TTL, p.Work = x, work },
 			plan: func(_, y time.Duration, at sim.Trigger) sim.Plan {
@@ -72,7 +74,8 @@ func mappings(ttl time.Duration, quick bool) []mapping {
 		}
 		return b
 	}
-	unrenewed := []Bound{line("pause = TTL - section: from here on possible", 1, 1, section), line("pause = TTL: from here on certain", 1, 1, 0)}
+	unrenewed := []Bound{line("pause = TTL - longest section: from here on possible", 1, 1, doseWrites*shortest),
+		line("pause = TTL - shortest section: from here on certain", 1, 1, shortest)}
 	renewed := []Bound{line("pause = 2/3 TTL: from here on possible", 2, 3, 0), line("pause = TTL: from here on certain", 1, 1, 0)}
 	sizes := int64(ttl / time.Millisecond)
 	return []mapping{
@@ -122,7 +125,10 @@ func (c *comparer) maps(ctx context.Context) error {
 		m := &list[i]
 		p := c.pairOf(m.design)
 		out := SafetyMap{Name: m.name, Title: m.title, Design: p.design.Name, Resource: p.resource.Name,
-			XAxis: m.xAxis, YAxis: m.yAxis, X: m.x, Y: m.y, Cells: []Share{}, Bounds: m.bounds}
+			How: howAny, XAxis: m.xAxis, YAxis: m.yAxis, X: m.x, Y: m.y, Cells: []Share{}, Bounds: m.bounds}
+		if m.last {
+			out.How = howLast
+		}
 		for k := range jobs {
 			if jobs[k].m == i {
 				out.Cells = append(out.Cells, rows[k]...)
@@ -153,15 +159,15 @@ func (c *comparer) mapRow(ctx context.Context, m *mapping, y int64, watch *sim.W
 	runs := c.mapRuns(p)
 	var out []Share
 	for _, x := range m.x {
-		params := doseParams(c.params)
+		params := c.params
 		dx, dy := time.Duration(x)*time.Millisecond, time.Duration(y)*time.Millisecond
 		m.params(&params, dx, dy)
-		r, err := NewRunner(Case{Design: p.design, Resource: p.resource, Params: params})
+		world, err := newDoseWorld(p, params, m.last)
 		if err != nil {
 			return nil, err
 		}
-		n, err := c.twoWriters(ctx, r, runs, watch, func(seed uint64) sim.Plan { return m.plan(dx, dy, doseAt(seed)) })
-		r.Close()
+		n, err := c.twoWriters(ctx, world, runs, watch, func(at sim.Trigger) sim.Plan { return m.plan(dx, dy, at) })
+		world.close()
 		if err != nil {
 			return nil, err
 		}

@@ -64,9 +64,10 @@ func (c *comparer) recovery(ctx context.Context) error {
 
 func (c *comparer) recover(ctx context.Context, out *Recovery, watch *sim.Watch) error {
 	p := c.pairOf(out.Design)
-	params := doseParams(c.params)
+	params := c.params
 	params.TTL = time.Duration(out.TTL) * time.Millisecond
 	params.Work = params.TTL / 10
+	params.Clients, params.Writes, params.Stagger = 2, doseWrites, 100*time.Millisecond
 	params.Sections = 3 // the survivor, should they have worked at once, is not done when the owner dies
 	params.Horizon = (recoveryTTLs + 1) * params.TTL
 	r, err := NewRunner(Case{Design: p.design, Resource: p.resource, Params: params})
