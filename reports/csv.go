@@ -66,8 +66,8 @@ func WriteCSV(w io.Writer, c *scenarios.Comparison) error {
 		v := csvCounts(m.Verdicts, m.Locks, m.Worst, m.Share)
 		v["part"], v["family"], v["title"], v["design"], v["resource"] = scenarios.PartMatrix, m.Family, familyTitle(c, m.Family), m.Design, m.Resource
 		v["possible"], v["first_seed"], v["command"] = yesNo(m.Possible), strconv.FormatUint(m.First, 10), m.Command
-		if m.Story != "" {
-			v["fewest_faults"], v["proven"], v["story"] = strconv.Itoa(m.Fewest), yesNo(m.Proven), c.Story(m.Story).File()
+		if story := c.Story(m.Story); story != nil {
+			v["fewest_faults"], v["proven"], v["story"] = strconv.Itoa(m.Fewest), yesNo(m.Proven), story.File()
 		}
 		if err := row(v); err != nil {
 			return err
@@ -81,8 +81,8 @@ func WriteCSV(w io.Writer, c *scenarios.Comparison) error {
 		if s.Expected != "" {
 			v["expected"], v["as_expected"] = s.Expected, yesNo(s.AsExpected)
 		}
-		if s.Story != "" {
-			v["story"] = c.Story(s.Story).File()
+		if story := c.Story(s.Story); story != nil {
+			v["story"] = story.File()
 		}
 		if err := row(v); err != nil {
 			return err

@@ -215,7 +215,8 @@ func (m *markdown) stories() {
 	m.tableHead("faults", "design", "resource", "verdict", "rate", "fewest", "story", "would have saved it", "repeat")
 	for i := range m.c.Matrix {
 		k := &m.c.Matrix[i]
-		if k.Story == "" {
+		s := m.c.Story(k.Story)
+		if s == nil {
 			continue
 		}
 		star := ""
@@ -226,7 +227,6 @@ func (m *markdown) stories() {
 		for _, s := range k.SavedBy {
 			saved = append(saved, s.Design+" on "+s.Resource)
 		}
-		s := m.c.Story(k.Story)
 		m.row(mdText(k.Family), mdText(k.Design), mdText(k.Resource), k.Worst, share100(k.Share.Rate)+" ("+intervalText(k.Share)+")",
 			fmt.Sprint(k.Fewest)+mdText(star)+" "+mdText(s.Kinds), m.link(k.Story), mdText(few(saved)), mdCode(k.Command))
 	}

@@ -302,6 +302,14 @@ func share100(rate float64) string {
 	return fmt.Sprintf("%.0f %%", 100*rate)
 }
 
+// between writes how many, where it may differ.
+func between(low, high int64) string {
+	if low == high {
+		return fmtInt(low)
+	}
+	return fmtInt(low) + " to " + fmtInt(high)
+}
+
 // intervalText writes a confidence interval in percent, like 12-17.
 func intervalText(s scenarios.Share) string {
 	digits := func(x float64) string {

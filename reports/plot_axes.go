@@ -55,7 +55,7 @@ func (s *scale) marks() []float64 {
 		}
 	}
 	for k := math.Ceil(s.min / step); k*step <= s.max*1.0001; k++ {
-		out = append(out, k*step)
+		out = append(out, k*step+0) // no minus zero
 	}
 	return out
 }

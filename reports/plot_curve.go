@@ -93,7 +93,7 @@ func curveFigure(c *scenarios.Curve) Figure {
 		}
 	}
 	return panels(Figure{Name: "curve-" + c.Name, Title: c.Title + ": how often two write", Reading: curveReading(c),
-		Note: fmt.Sprintf("%s Lines: rates; bands: 95 %% intervals (Wilson). %d to %d runs a point. Designs with the very same counts share a line.", c.How, low, high)}, list, 3)
+		Note: fmt.Sprintf("%s Lines: rates; bands: 95 %% intervals (Wilson). %s runs a point. Designs with the very same counts share a line.", c.How, between(low, high))}, list, 3)
 }
 
 // curveReading says from which size on half of the runs have two writers.

@@ -38,7 +38,7 @@ func mapFigure(name, title string, list []*scenarios.SafetyMap) Figure {
 	if !strings.HasPrefix(name, "map-") {
 		name = "map-" + name
 	}
-	f := Figure{Name: name, Title: title, width: 2*margin + vg.Length(max(columns, 2))*mapWide, height: vg.Length(rows) * mapHigh}
+	f := Figure{Name: name, Title: title, width: max(2*margin+vg.Length(columns)*mapWide, 460), height: vg.Length(rows) * mapHigh}
 	var readings []string
 	for _, m := range list {
 		readings = append(readings, mapReading(m, len(list) > 1))
@@ -52,14 +52,16 @@ func mapFigure(name, title string, list []*scenarios.SafetyMap) Figure {
 		"95 %% interval of 0 of %d: up to %s. Lines: where two writers become possible, and certain, by the design's own reckoning.", list[0].How, of, of, share100(scenarios.Wilson(0, of).High))
 	f.body = func(p *pen) {
 		for i, m := range list {
-			drawMap(p, m, margin+vg.Length(i%columns)*mapWide, vg.Length(i/columns)*mapHigh)
+			drawMap(p, m, margin+vg.Length(i%columns)*mapWide, vg.Length(i/columns)*mapHigh, len(list) > 1)
 		}
 	}
 	return f
 }
 
-func drawMap(p *pen, m *scenarios.SafetyMap, x, y vg.Length) {
-	p.text(x+axisLeft, y+10, m.Title+" ("+m.Design+")", textSize, ink, bold)
+func drawMap(p *pen, m *scenarios.SafetyMap, x, y vg.Length, caption bool) {
+	if caption {
+		p.text(x+axisLeft, y+10, m.Title+" ("+m.Design+")", textSize, ink, bold)
+	}
 	// Each cell reaches half a step around its own sizes.
 	dx, dy := float64(m.X[1]-m.X[0])/1000, float64(m.Y[1]-m.Y[0])/1000
 	xs := scale{label: m.XAxis + ", s", min: float64(m.X[0])/1000 - dx/2, max: float64(m.X[len(m.X)-1])/1000 + dx/2}

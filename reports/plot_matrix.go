@@ -99,7 +99,7 @@ func drawMatrix(p *pen, c *scenarios.Comparison, rows []matrixRow) {
 	x0 := vg.Length(margin + nameWide)
 	for k := range c.Families {
 		x := columnX(c, k, x0)
-		for n, line := range p.wrap(strings.ReplaceAll(c.Families[k].Name, "-", " "), textSize-0.5, cellWide-4) {
+		for n, line := range p.wrap(strings.ReplaceAll(c.Families[k].Name, "-", " "), textSize-0.5, cellWide-14) {
 			p.text(x+cellWide/2, 14+vg.Length(n)*11, line, textSize-0.5, ink, middle|bold)
 		}
 	}
@@ -220,6 +220,6 @@ func matrixNote(c *scenarios.Comparison, rows []matrixRow) string {
 		marked = " A black corner: changed since the older report."
 	}
 	return fmt.Sprintf("Each cell: the worst verdict that was seen, by letter and colour (%s), the rate of the runs that gave it, and beneath its 95 %% interval (Wilson) in percent. "+
-		"%d to %d runs a cell, from seed %d; one seed is the same adversary in every row. The operator's faults, against which no lock is built, stand apart; cannot be: the design has nobody whom they could strike.",
-		verdictLegend, low, high, c.Spec.Seed) + marked
+		"%s runs a cell, from seed %d; one seed is the same adversary in every row. The operator's faults, against which no lock is built, stand apart; cannot be: the design has nobody whom they could strike.",
+		verdictLegend, between(low, high), c.Spec.Seed) + marked
 }
