@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"slices"
 
 	"locklab/sim"
 )
@@ -44,12 +45,10 @@ type FewestKind struct {
 // fewest exhausts one fault for every pair; in a quick comparison only for each
 // design's first resource, and for no design whose runs are long.
 func (c *comparer) fewest(ctx context.Context) error {
-	params, err := ExhaustParams(nil)
+	params, err := c.exhaustParams()
 	if err != nil {
 		return err
 	}
-	params.TTL = c.params.TTL
-	params.Retry, params.Horizon = params.TTL/20, 15*params.TTL
 	var at []int
 	for i := range c.pairs {
 		first := i == 0 || c.pairs[i].design != c.pairs[i-1].design
@@ -84,6 +83,19 @@ func (c *comparer) fewest(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// exhaustParams are the parameters of the exhaustion: what was asked for, but
+// for what makes its baseline, and what leaves something to chance.
+func (c *comparer) exhaustParams() (Params, error) {
+	settings, err := ParseSet(c.out.Spec.Set)
+	if err != nil {
+		return Params{}, err
+	}
+	settings = slices.DeleteFunc(settings, func(s Setting) bool {
+		return slices.Contains([]string{"clients", "sections", "stagger", "latency_min", "latency_max", "retry_jitter"}, s.Name)
+	})
+	return ExhaustParams(settings)
 }
 
 // executionsAbout is about how many executions it takes to place one fault

@@ -181,7 +181,7 @@ func commandNames(root *cobra.Command) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
 		want := map[string]string{
-			"uint64": "a whole number from 0", "int": "a whole number", "bool": "true or false", "duration": "a duration such as 2s",
+			"uint64": "a whole number from 0", "int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a duration such as 2s",
 		}[bad.GetFlag().Value.Type()]
 		if want != "" {
 			return fmt.Errorf("cannot read --%s %q; it is %s", bad.GetFlag().Name, bad.GetValue(), want)

@@ -79,7 +79,7 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	if f.spec.Scenarios, err = pickScenarios(f.spec.Scenarios); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(f.out, 0o755); err != nil {
+	if _, err := scenarios.NewComparison(f.spec, findScenario); err != nil { // before anything is made or run
 		return err
 	}
 	var old *scenarios.Comparison
@@ -91,6 +91,9 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 		if old, err = scenarios.ReadComparison(bytes.NewReader(data), f.compare); err != nil {
 			return err
 		}
+	}
+	if err := os.MkdirAll(f.out, 0o755); err != nil {
+		return err
 	}
 	defer collectRarely()()
 	debug.SetMemoryLimit(reportMemory)
@@ -178,7 +181,7 @@ func (a *app) sayReport(c *scenarios.Comparison, dir string, figures int) error 
 	for _, p := range c.Parts {
 		runs += p.Runs
 	}
-	_, err := fmt.Fprintf(a.out, "%d designs, %d runs; written to %s: report.md, results.json, results.csv, %d plots (SVG and PNG), %d stories\n",
+	_, err := fmt.Fprintf(a.out, "designs %d, runs %d; written to %s: report.md, results.json, results.csv, plots (%d, as SVG and PNG), stories (%d)\n",
 		len(c.Designs), runs, dir, figures, len(c.Stories))
 	return err
 }
