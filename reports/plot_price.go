@@ -13,7 +13,6 @@ import (
 type priceRow struct {
 	*scenarios.Price
 	verdict string // over all families but the operator's; "" where the matrix has nothing
-	rate    float64
 }
 
 func priceRows(c *scenarios.Comparison) []priceRow {
@@ -93,7 +92,7 @@ func priceFigures(c *scenarios.Comparison) []Figure {
 		return nil
 	}
 	f := Figure{Name: "price", Title: "The price of safety: what each design costs while nothing goes wrong", Reading: priceReading(rows),
-		Note: fmt.Sprintf("%d runs a line without faults: three clients, three sections each, 1 s of work. Messages count what programs and servers send, also to each other. An acquire's time includes the wait for others. "+
+		Note: fmt.Sprintf("%d runs a line without faults, by default of three clients with three sections each and 1 s of work. Messages count what programs and servers send, also to each other. An acquire's time includes the wait for others. "+
 			"Unavailable: somebody wanted the lock and nobody believed to hold it. Letter and colour: the worst verdict under any family of faults but the operator's: %s.", rows[0].Runs, verdictLegend)}
 	bars := priceBars()
 	f.width = 2*margin + 270 + vg.Length(len(bars))*priceWide

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"math"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"locklab/checker"
@@ -276,6 +278,9 @@ func newComparer(spec CompareSpec, o CompareOptions) (*comparer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if slices.Contains(parts, PartStories) && !slices.Contains(parts, PartMatrix) {
+		return nil, errors.New("--only: the stories are those of the matrix; ask for matrix as well")
+	}
 	spec.Only = parts
 	c.out = &Comparison{Schema: comparisonSchema, Families: FaultFamilies(), Stories: []Story{}, Matrix: []MatrixCell{},
 		Titles: []ComparedScenario{}, Scenarios: []ScenarioCell{}, Fewest: []FewestCell{},
@@ -501,6 +506,44 @@ func (c *Comparison) State(part string) string {
 		}
 	}
 	return PartLeftOut
+}
+
+// Panics counts the runs in which a simulated program panicked, and returns a
+// command that repeats one.
+func (c *Comparison) Panics() (runs int64, command string) {
+	for i := range c.Matrix {
+		if m := &c.Matrix[i]; m.Panics > 0 {
+			if runs += m.Panics; command == "" {
+				f := c.family(m.Family)
+				command = fmt.Sprintf("locklab sweep --faults %s --design %s --resource %s --runs %d --seed %d",
+					cmp.Or(strings.Join(f.Faults, ","), NoFaults), m.Design, m.Resource, m.Runs, c.Spec.Seed)
+				if f.Victims != "" {
+					command += " --victims " + f.Victims
+				}
+				if c.Spec.Set != "" {
+					command += " --set " + c.Spec.Set
+				}
+			}
+		}
+	}
+	for i := range c.Fewest {
+		if f := &c.Fewest[i]; f.Panics > 0 {
+			if runs += f.Panics; command == "" {
+				command = fmt.Sprintf("locklab exhaust --design %s --resource %s --max-faults 1", f.Design, f.Resource)
+			}
+		}
+	}
+	return runs, command
+}
+
+// family returns a family of faults, nil for none of that name.
+func (c *Comparison) family(name string) *FaultFamily {
+	for i := range c.Families {
+		if c.Families[i].Name == name {
+			return &c.Families[i]
+		}
+	}
+	return nil
 }
 
 // Story returns the story with an ID, nil if there is none.

@@ -18,6 +18,7 @@ type FewestCell struct {
 	Complete   bool           `json:"complete"`    // every placement of up to MaxFaults was run, or fewer were enough
 	TwoWriters int            `json:"two_writers"` // the fewest faults that let two write; -1: none do
 	Placements int64          `json:"placements"`  // of so many faults that let two write
+	Panics     int64          `json:"panics"`
 	Headline   string         `json:"headline"`
 	Answers    []FewestAnswer `json:"answers"`
 
@@ -106,6 +107,9 @@ func (c *comparer) fewestCell(e, operator *Exhausted) FewestCell {
 	out := FewestCell{Design: e.Design.Name, Resource: e.Resource.Name, MaxFaults: e.MaxFaults, Executions: e.Executions(),
 		Complete: e.Complete || e.Stopped, TwoWriters: -1, Headline: e.Headline(), Answers: c.fewestAnswers(e),
 		OperatorExecutions: operator.Executions(), OperatorTwoWriters: -1, Operator: c.fewestAnswers(operator)}
+	for _, l := range slices.Concat(e.Levels, operator.Levels) {
+		out.Panics += l.Panics
+	}
 	if two := e.TwoWriters(); two != nil {
 		out.TwoWriters, out.Placements = two.Faults, two.Runs
 	}

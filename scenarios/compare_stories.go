@@ -97,11 +97,11 @@ func (c *comparer) shortest(ctx context.Context) error {
 const shrinkRuns = 100
 
 func (c *comparer) shortStory(ctx context.Context, cell *MatrixCell) (*shortStory, error) {
-	family := c.family(cell.Family)
+	family := c.out.family(cell.Family)
 	out := &shortStory{}
-	file := c.exhausted(cell, family)
-	if file != nil {
-		out.story, out.proven = *c.out.Story(c.fewestPlan(cell, family)), true
+	told, file := c.exhausted(cell, family)
+	if told != nil {
+		out.story, out.proven = *told, true
 	} else {
 		small, err := c.shrinkCell(ctx, cell, family)
 		if err != nil {
@@ -115,70 +115,43 @@ func (c *comparer) shortStory(ctx context.Context, cell *MatrixCell) (*shortStor
 	return out, err
 }
 
-func (c *comparer) family(name string) *FaultFamily {
-	for i := range c.out.Families {
-		if c.out.Families[i].Name == name {
-			return &c.out.Families[i]
+// exhausted returns the story of at most one fault of the family that gives the
+// cell's verdict, and its plan; nil if the exhaustion found none.
+func (c *comparer) exhausted(cell *MatrixCell, family *FaultFamily) (*Story, *PlanFile) {
+	f := c.fewestOf(cell)
+	if f == nil {
+		return nil, nil
+	}
+	for _, a := range slices.Concat(f.Answers, f.Operator) {
+		for _, k := range a.Kinds {
+			s := c.out.Story(k.Story)
+			if s == nil || s.Verdict != cell.Worst {
+				continue
+			}
+			if file, err := LoadPlanFile([]byte(s.Plan), s.ID); err == nil && family.has(&file.Plan) {
+				return s, file
+			}
+		}
+	}
+	return nil, nil
+}
+
+// fewestOf is what the exhaustion of the cell's pair found; nil if it was not
+// exhausted.
+func (c *comparer) fewestOf(cell *MatrixCell) *FewestCell {
+	for i := range c.out.Fewest {
+		if f := &c.out.Fewest[i]; f.Design == cell.Design && f.Resource == cell.Resource {
+			return f
 		}
 	}
 	return nil
 }
 
-// fewestPlan is the story of one fault of the family that gives the cell's
-// verdict, "" if none was found.
-func (c *comparer) fewestPlan(cell *MatrixCell, family *FaultFamily) string {
-	for i := range c.out.Fewest {
-		f := &c.out.Fewest[i]
-		if f.Design != cell.Design || f.Resource != cell.Resource {
-			continue
-		}
-		for _, answers := range [][]FewestAnswer{f.Answers, f.Operator} {
-			for _, a := range answers {
-				for _, k := range a.Kinds {
-					if s := c.out.Story(k.Story); a.Answer == cell.Worst && s != nil && s.Verdict == cell.Worst && c.within(s, family) {
-						return s.ID
-					}
-				}
-			}
-		}
-	}
-	return ""
-}
-
 // needsFault reports whether the pair was exhausted, and its run without faults
 // did not give the cell's verdict.
 func (c *comparer) needsFault(cell *MatrixCell) bool {
-	for i := range c.out.Fewest {
-		f := &c.out.Fewest[i]
-		if f.Design != cell.Design || f.Resource != cell.Resource {
-			continue
-		}
-		for _, a := range f.Answers {
-			if a.Answer == cell.Worst && a.Faults == 0 {
-				return false
-			}
-		}
-		return true
-	}
-	return false
-}
-
-// within reports whether a story's faults are all of a family.
-func (c *comparer) within(s *Story, family *FaultFamily) bool {
-	f, err := LoadPlanFile([]byte(s.Plan), s.ID)
-	return err == nil && family.has(&f.Plan)
-}
-
-func (c *comparer) exhausted(cell *MatrixCell, family *FaultFamily) *PlanFile {
-	id := c.fewestPlan(cell, family)
-	if id == "" {
-		return nil
-	}
-	f, err := LoadPlanFile([]byte(c.out.Story(id).Plan), id)
-	if err != nil {
-		return nil
-	}
-	return f
+	f := c.fewestOf(cell)
+	return f != nil && !slices.ContainsFunc(f.Answers, func(a FewestAnswer) bool { return a.Answer == cell.Worst && a.Faults == 0 })
 }
 
 // shrinkCell shrinks the first seed with the cell's verdict; in a quick
@@ -199,8 +172,8 @@ func (c *comparer) shrinkCell(ctx context.Context, cell *MatrixCell, family *Fau
 	return Shrink(ctx, k, file.Seed)
 }
 
-// saversMax is how many designs and resources are tried, and shown, for what
-// would have saved a cell.
+// How many designs and resources are tried, and told, of what would have saved
+// a cell.
 const (
 	saversTried = 12
 	saversMax   = 3

@@ -133,6 +133,7 @@ func TestComparisonRefusesNonsense(t *testing.T) {
 		{CompareSpec{Only: []string{"matrx"}}, "matrix"},
 		{CompareSpec{Designs: []string{"redis/lua-tokn"}}, "redis/lua-token"},
 		{CompareSpec{Runs: -1}, "--runs"},
+		{CompareSpec{Only: []string{"stories"}}, "matrix as well"},
 		{CompareSpec{Set: "ttl=soon"}, "--set"},
 		{CompareSpec{Designs: []string{"none"}, Resources: []string{"fenced"}}, "none of these designs"},
 		{CompareSpec{Scenarios: []string{"kleppmann/gc-paus"}}, "kleppmann/gc-pause"},
@@ -145,6 +146,17 @@ func TestComparisonRefusesNonsense(t *testing.T) {
 	require.ErrorContains(t, err, "schema is 99")
 	_, err = ReadComparison(strings.NewReader(`nonsense`), "x.json")
 	require.ErrorContains(t, err, "x.json")
+}
+
+// A panic is no verdict: it is told, with what repeats it.
+func TestPanicsAreTold(t *testing.T) {
+	c := &Comparison{Families: FaultFamilies(), Matrix: []MatrixCell{{Design: "d", Resource: "r", Family: "pause", Runs: 9, Panics: 2}},
+		Fewest: []FewestCell{{Design: "d", Resource: "r", Panics: 3}}}
+	runs, command := c.Panics()
+	require.Equal(t, int64(5), runs)
+	require.Equal(t, "locklab sweep --faults pause --design d --resource r --runs 9 --seed 0", command)
+	runs, _ = (&Comparison{}).Panics()
+	require.Zero(t, runs)
 }
 
 // Every kind of fault is in exactly one family, but for crashes, which are in

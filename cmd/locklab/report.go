@@ -118,6 +118,9 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	if err != nil {
 		return &exitError{exitInterrupted, "interrupted; the report in " + f.out + " holds what was done so far, and says so"}
 	}
+	if n, command := c.Panics(); n > 0 {
+		return &exitError{exitInternal, fmt.Sprintf("a simulated program panicked in %d runs; to see it: %s", n, command)}
+	}
 	return nil
 }
 
