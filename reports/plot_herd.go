@@ -18,6 +18,7 @@ func herdFigures(c *scenarios.Comparison) []Figure {
 			x := float64(q.Waiters)
 			perRelease := float64(q.Requests) / float64(max(q.Releases, 1))
 			a.x, a.y = append(a.x, x), append(a.y, max(perRelease, 1))
+			a.low, a.high = append(a.low, max(float64(q.Low)/1000, 1)), append(a.high, max(float64(q.High)/1000, 1))
 			b.x, b.y = append(b.x, x), append(b.y, max(float64(q.Peak), 1))
 			runs, most, high = q.Runs, max(most, perRelease), max(high, float64(q.Peak))
 		}
@@ -35,7 +36,7 @@ func herdFigures(c *scenarios.Comparison) []Figure {
 	}
 	return []Figure{panels(Figure{Name: "herd", Title: "What waiting clients ask of the lock's servers", Reading: herdReading(c),
 		Note: fmt.Sprintf("Clients that begin at the same instant, hold the lock for the work's length and come again at once. Requests to lock servers to acquire or release; not those that keep a lease or session alive. "+
-			"Counted from 5 s to 20 s of simulated time, %d run(s) a point; the peak is the largest of all. Both axes are logarithmic. Ways to wait with the very same counts share a line.", runs)}, list, 2)}
+			"Counted from 5 s to 20 s of simulated time, %d run(s) a point; bands: from the least to the most of the runs; the peak is the largest of all. Both axes are logarithmic. Ways to wait with the very same counts share a line.", runs)}, list, 2)}
 }
 
 // decade is the next power of ten.

@@ -54,30 +54,33 @@ func severity(verdict string) int {
 type priceBar struct {
 	title, unit string
 	log         bool
-	value       func(*priceRow) (float64, string) // negative: nothing to show, the text says why
+	value       func(*priceRow) (float64, string)  // negative: nothing to show, the text says why
+	interval    func(*priceRow) scenarios.Quantile // nil: counted, so that there is none
 }
 
 func priceBars() []priceBar {
 	section := func(r *priceRow) float64 { return float64(max(r.Sections, 1)) }
-	wait := func(us int64, r *priceRow) (float64, string) {
+	wait := func(q scenarios.Quantile, r *priceRow) (float64, string) {
 		if r.Acquires == 0 {
 			return -1, "waits for nobody"
 		}
-		return max(float64(us)/1000, 1), fmt.Sprintf("%.0f ms", float64(us)/1000)
+		return max(float64(q.Us)/1000, 1), fmt.Sprintf("%.0f ms", float64(q.Us)/1000)
 	}
+	median := func(r *priceRow) scenarios.Quantile { return r.AcquireP50 }
+	slowest := func(r *priceRow) scenarios.Quantile { return r.AcquireP99 }
 	return []priceBar{
 		{"messages", "per section, log scale", true, func(r *priceRow) (float64, string) {
 			return float64(r.Messages) / section(r), fmt.Sprintf("%.0f", float64(r.Messages)/section(r))
-		}},
-		{"acquire, median", "log scale", true, func(r *priceRow) (float64, string) { return wait(r.AcquireP50us, r) }},
-		{"acquire, 99 %", "log scale", true, func(r *priceRow) (float64, string) { return wait(r.AcquireP99us, r) }},
+		}, nil},
+		{"acquire, median", "log scale", true, func(r *priceRow) (float64, string) { return wait(r.AcquireP50, r) }, median},
+		{"acquire, 99 %", "log scale", true, func(r *priceRow) (float64, string) { return wait(r.AcquireP99, r) }, slowest},
 		{"unavailable", "of the time in which somebody wants the lock", false, func(r *priceRow) (float64, string) {
 			if r.Acquires == 0 || r.WantedUs == 0 {
 				return -1, "–"
 			}
 			v := float64(r.UnavailableUs) / float64(r.WantedUs)
 			return v, share100(v)
-		}},
+		}, nil},
 	}
 }
 
@@ -92,8 +95,8 @@ func priceFigures(c *scenarios.Comparison) []Figure {
 		return nil
 	}
 	f := Figure{Name: "price", Title: "The price of safety: what each design costs while nothing goes wrong", Reading: priceReading(rows),
-		Note: fmt.Sprintf("%d runs a line without faults, by default of three clients with three sections each and 1 s of work. Messages count what programs and servers send, also to each other. An acquire's time includes the wait for others. "+
-			"Unavailable: somebody wanted the lock and nobody believed to hold it. Letter and colour: the worst verdict under any family of faults but the operator's: %s.", rows[0].Runs, verdictLegend)}
+		Note: fmt.Sprintf("%d runs a line without faults, by default of three clients with three sections each and 1 s of work. Messages count what programs and servers send, also to each other. An acquire's time includes the wait for others; black lines: 95 %% intervals of its quantiles, from %s acquires. "+
+			"Unavailable: somebody wanted the lock and nobody believed to hold it. Letter and colour: the worst verdict under any family of faults but the operator's: %s.", rows[0].Runs, acquiresText(rows), verdictLegend)}
 	bars := priceBars()
 	f.width = 2*margin + 270 + vg.Length(len(bars))*priceWide
 	f.height = 34 + priceHigh*vg.Length(len(rows))
@@ -102,6 +105,9 @@ func priceFigures(c *scenarios.Comparison) []Figure {
 		for k := range bars {
 			v, _ := bars[k].value(&rows[i])
 			tops[k] = max(tops[k], v)
+			if bars[k].interval != nil {
+				tops[k] = max(tops[k], float64(bars[k].interval(&rows[i]).High)/1000)
+			}
 		}
 	}
 	f.body = func(p *pen) {
@@ -117,6 +123,20 @@ func priceFigures(c *scenarios.Comparison) []Figure {
 		}
 	}
 	return []Figure{f}
+}
+
+// acquiresText says how many acquires the quantiles are of.
+func acquiresText(rows []priceRow) string {
+	low, high := int64(0), int64(0)
+	for i := range rows {
+		if n := rows[i].Acquires; n > 0 {
+			if low == 0 || n < low {
+				low = n
+			}
+			high = max(high, n)
+		}
+	}
+	return between(low, high)
 }
 
 func drawPrice(p *pen, r *priceRow, bars []priceBar, tops []float64, y vg.Length, same bool) {
@@ -137,12 +157,21 @@ func drawPrice(p *pen, r *priceRow, bars []priceBar, tops []float64, y vg.Length
 			p.text(x, y+11, label, smallSize, faint, 0)
 			continue
 		}
-		part := v / max(tops[k], 1e-9)
-		if b.log {
-			part = math.Log10(max(v, 1)) / math.Log10(max(tops[k], 10))
+		long := func(v float64) vg.Length {
+			part := v / max(tops[k], 1e-9)
+			if b.log {
+				part = math.Log10(max(v, 1)) / math.Log10(max(tops[k], 10))
+			}
+			return vg.Length(part) * (priceWide - 50)
 		}
-		w := vg.Length(part) * (priceWide - 50)
+		w := long(v)
 		p.rect(x, y+3, w, priceHigh-6, skyBlue)
+		if b.interval != nil {
+			q := b.interval(r)
+			low, high := x+long(float64(q.Low)/1000), x+long(float64(q.High)/1000)
+			p.line(ink, 1, nil, vg.Point{X: low, Y: y + priceHigh/2}, vg.Point{X: high, Y: y + priceHigh/2})
+			w = max(w, high-x)
+		}
 		p.text(x+w+3, y+11, label, smallSize, ink, 0)
 	}
 }

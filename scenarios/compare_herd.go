@@ -23,6 +23,8 @@ type HerdPoint struct {
 	Runs     int64 `json:"runs"`
 	Requests int64 `json:"requests"` // to lock servers, of clients that acquire or release, in all runs
 	Releases int64 `json:"releases"`
+	Low      int64 `json:"low"`  // thousandths of a request for each release: the least of the runs
+	High     int64 `json:"high"` // and the most
 	Peak     int64 `json:"peak"` // the most requests that were sent within herdWindow, in any run
 }
 
@@ -115,11 +117,18 @@ func (c *comparer) herdPoint(ctx context.Context, k herdKind, out *HerdPoint, ru
 		}
 		out.Runs++
 		out.Requests += int64(len(sent))
+		releases := int64(0)
 		for k := range res.History.Ops {
 			if o := &res.History.Ops[k]; o.Kind == checker.Release && o.Outcome == checker.OK && o.Return.At >= clock.Time(herdFrom) {
-				out.Releases++
+				releases++
 			}
 		}
+		out.Releases += releases
+		each := 1000 * int64(len(sent)) / max(releases, 1)
+		if i == 0 {
+			out.Low = each
+		}
+		out.Low, out.High = min(out.Low, each), max(out.High, each)
 		out.Peak = max(out.Peak, most(sent))
 	}
 	return nil

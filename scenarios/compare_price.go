@@ -23,14 +23,21 @@ type Price struct {
 
 	// How long acquires took that succeeded, which includes the time in which others held the lock.
 	// What promises nothing has none: its clients do not wait for each other.
-	Acquires     int64 `json:"acquires"`
-	AcquireP50us int64 `json:"acquire_median_us"`
-	AcquireP99us int64 `json:"acquire_p99_us"`
+	Acquires   int64    `json:"acquires"`
+	AcquireP50 Quantile `json:"acquire_median"`
+	AcquireP99 Quantile `json:"acquire_p99"`
 
 	// How long somebody wanted the lock and nobody believed to hold it, of all the time in which
 	// somebody wanted it.
 	WantedUs      int64 `json:"wanted_us"`
 	UnavailableUs int64 `json:"unavailable_us"`
+}
+
+// Quantile is a quantile of times with its 95 % interval, in microseconds.
+type Quantile struct {
+	Us   int64 `json:"us"`
+	Low  int64 `json:"low_us"`
+	High int64 `json:"high_us"`
 }
 
 // price measures every pair of the comparison.
@@ -92,9 +99,16 @@ func (c *comparer) priceOf(ctx context.Context, p *pair, out *Price, watch *sim.
 	slices.Sort(lasted)
 	if n := len(lasted); n > 0 {
 		out.Acquires = int64(n)
-		out.AcquireP50us, out.AcquireP99us = int64(quantile(lasted, 50)/time.Microsecond), int64(quantile(lasted, 99)/time.Microsecond)
+		out.AcquireP50, out.AcquireP99 = quantileOf(lasted, 50), quantileOf(lasted, 99)
 	}
 	return nil
+}
+
+// quantileOf is a quantile of sorted times, of which there is at least one.
+func quantileOf(sorted []time.Duration, percent int) Quantile {
+	low, high := QuantileRanks(len(sorted), percent)
+	us := func(d time.Duration) int64 { return int64(d / time.Microsecond) }
+	return Quantile{Us: us(quantile(sorted, percent)), Low: us(sorted[low-1]), High: us(sorted[high-1])}
 }
 
 // quantile is the smallest of the sorted values that at least so many percent

@@ -5,9 +5,11 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"locklab/checker"
 	"locklab/clock"
 	"locklab/sim"
 )
@@ -272,6 +274,21 @@ func TestQuantile(t *testing.T) {
 	require.Equal(t, 1, quantile([]int{1}, 99))
 	require.Equal(t, 2, quantile([]int{1, 2, 3, 4}, 50))
 	require.Equal(t, 4, quantile([]int{1, 2, 3, 4}, 99))
+}
+
+// Somebody waits from its invocation to its return, in vain as long as nobody
+// believes to hold the lock.
+func TestWaits(t *testing.T) {
+	at := func(s int64) checker.Instant { return checker.Instant{At: clock.Time(s * 1e9)} }
+	h := &checker.History{End: clock.Time(20e9), Ops: []checker.Op{
+		{Kind: checker.Acquire, Invoke: at(1), Return: at(2), Outcome: checker.OK, BelievesUntil: at(5)},
+		{Kind: checker.Write, Invoke: at(3), Return: at(4), Outcome: checker.OK, Decision: checker.Accepted, Client: 0, Section: 1},
+		{Kind: checker.Acquire, Invoke: at(3), Return: at(8), Outcome: checker.OK, BelievesUntil: checker.Never},
+	}}
+	wanted, unavailable := waits(h)
+	require.Equal(t, 6*time.Second, wanted)      // from 1 to 2, and from 3 to 8
+	require.Equal(t, 4*time.Second, unavailable) // from 1 to 2, and from 5 to 8
+	require.Equal(t, int64(1), completed(h))
 }
 
 // A curve is what theory says: a lease of which e is over falls to a pause that
