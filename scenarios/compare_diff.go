@@ -63,7 +63,7 @@ func (c *Comparison) CompareWith(old *Comparison) {
 		}
 	}
 	for k := range before {
-		if !seen[k] {
+		if part := before[k].key.Part; !seen[k] && c.State(part) == PartComplete { // else it may only not have been reached
 			change := before[k].key
 			change.What, change.Old = "gone", before[k].verdict
 			out.Cells = append(out.Cells, change)

@@ -136,7 +136,7 @@ type app struct {
 	terminal io.Writer     // what out writes to, perhaps a terminal
 	dog      *sim.Watchdog // for those who run many at once
 	watch    *sim.Watch    // tells the watchdog when a run begins and ends
-	saving   atomic.Bool   // what was done is being written, which Ctrl-C does not cut short
+	saving   atomic.Bool   // what was done when Ctrl-C came is written, which is not cut short
 }
 
 func (a *app) root() *cobra.Command {

@@ -6,10 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime/debug"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -97,6 +98,7 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	}
 	defer collectRarely()()
 	debug.SetMemoryLimit(reportMemory)
+	a.saving.Store(true) // what is gathered when Ctrl-C comes will be written
 	c, err := a.gather(ctx, f)
 	var internal *scenarios.InternalError
 	switch {
@@ -108,7 +110,6 @@ func (a *app) report(ctx context.Context, f *reportFlags) error {
 	if old != nil {
 		c.CompareWith(old)
 	}
-	a.saving.Store(true) // not to be cut short after Ctrl-C
 	if err := a.writeReport(c, f.out); err != nil {
 		return err
 	}
@@ -198,10 +199,17 @@ type reportFile struct {
 // writeStories writes each story as a plan file, and removes those of an older
 // report.
 func writeStories(c *scenarios.Comparison, dir string) error {
+	storyFile := regexp.MustCompile(`^[0-9a-f]{12}\.yaml$`)
 	stories := filepath.Join(dir, scenarios.StoryDir)
-	old, err := filepath.Glob(filepath.Join(stories, strings.Repeat("[0-9a-f]", 12)+".yaml"))
-	if err != nil {
+	entries, err := os.ReadDir(stories)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	old := map[string]bool{}
+	for _, e := range entries {
+		if storyFile.MatchString(e.Name()) {
+			old[e.Name()] = true
+		}
 	}
 	if len(c.Stories) > 0 {
 		if err := os.MkdirAll(stories, 0o755); err != nil {
@@ -210,13 +218,13 @@ func writeStories(c *scenarios.Comparison, dir string) error {
 	}
 	for i := range c.Stories {
 		name := filepath.Join(dir, filepath.FromSlash(c.Stories[i].File()))
-		old = slices.DeleteFunc(old, func(o string) bool { return o == name })
+		delete(old, filepath.Base(name))
 		if err := replaceFile(name, []byte(c.Stories[i].Plan)); err != nil {
 			return err
 		}
 	}
-	for _, name := range old {
-		if err := os.Remove(name); err != nil {
+	for name := range old {
+		if err := os.Remove(filepath.Join(stories, name)); err != nil {
 			return err
 		}
 	}
