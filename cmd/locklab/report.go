@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
@@ -158,11 +158,18 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 		f := &figures[i]
 		files = append(files, reportFile{f.SVG(), f.WriteSVG}, reportFile{f.PNG(), f.WritePNG})
 	}
-	if err := writeStories(c, dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(filepath.Join(dir, reports.PlotDir), 0o755); err != nil {
-		return err
+	files = append(files, storyFiles(c)...)
+	for sub, ours := range map[string]string{
+		reports.PlotDir:    `^(matrix|fewest|curve|map|recovery|price|herd)[a-z-]*\.(svg|png)$`,
+		scenarios.StoryDir: `^[0-9a-f]{12}\.yaml$`,
+	} {
+		sub = filepath.Join(dir, sub)
+		if err := os.MkdirAll(sub, 0o755); err != nil {
+			return err
+		}
+		if err := removeOld(sub, regexp.MustCompile(ours), files); err != nil {
+			return err
+		}
 	}
 	for _, f := range files {
 		var b bytes.Buffer
@@ -172,7 +179,7 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 		if b.Len() == 0 {
 			continue
 		}
-		if err := replaceFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
+		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(f.name)), b.Bytes()); err != nil {
 			return err
 		}
 	}
@@ -196,36 +203,32 @@ type reportFile struct {
 	write func(io.Writer) error
 }
 
-// writeStories writes each story as a plan file, and removes those of an older
-// report.
-func writeStories(c *scenarios.Comparison, dir string) error {
-	storyFile := regexp.MustCompile(`^[0-9a-f]{12}\.yaml$`)
-	stories := filepath.Join(dir, scenarios.StoryDir)
-	entries, err := os.ReadDir(stories)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// storyFiles are the stories of a report as plan files.
+func storyFiles(c *scenarios.Comparison) []reportFile {
+	var out []reportFile
+	for i := range c.Stories {
+		s := &c.Stories[i]
+		out = append(out, reportFile{s.File(), func(w io.Writer) error { _, err := io.WriteString(w, s.Plan); return err }})
+	}
+	return out
+}
+
+// removeOld removes what an older report left in one of its own directories,
+// and nothing else.
+func removeOld(dir string, ours *regexp.Regexp, files []reportFile) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
 		return err
 	}
-	old := map[string]bool{}
+	now := map[string]bool{}
+	for _, f := range files {
+		now[path.Base(f.name)] = true
+	}
 	for _, e := range entries {
-		if storyFile.MatchString(e.Name()) {
-			old[e.Name()] = true
-		}
-	}
-	if len(c.Stories) > 0 {
-		if err := os.MkdirAll(stories, 0o755); err != nil {
-			return err
-		}
-	}
-	for i := range c.Stories {
-		name := filepath.Join(dir, filepath.FromSlash(c.Stories[i].File()))
-		delete(old, filepath.Base(name))
-		if err := replaceFile(name, []byte(c.Stories[i].Plan)); err != nil {
-			return err
-		}
-	}
-	for name := range old {
-		if err := os.Remove(filepath.Join(stories, name)); err != nil {
-			return err
+		if ours.MatchString(e.Name()) && !now[e.Name()] {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
