@@ -12,7 +12,10 @@ demo:
 	@echo 'Fencing the writes is not always enough: where the owner reads, computes and writes, an update can still be lost.'
 	$(GO) run ./cmd/locklab run kleppmann/fencing-read-modify-write --brief
 	@echo
-	@echo 'Next: open $(CURDIR)/out/gc-pause.html in a browser;'
+	@echo 'All designs, compared (a quick look; without --quick it takes two minutes):'
+	$(GO) run ./cmd/locklab report --quick --out out/report
+	@echo
+	@echo 'Next: open $(CURDIR)/out/gc-pause.html in a browser; read $(CURDIR)/out/report/report.md;'
 	@echo '      go run ./cmd/locklab list; go run ./cmd/locklab explain kleppmann/gc-pause'
 
 test:

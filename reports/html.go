@@ -96,10 +96,6 @@ func Anchor(c *scenarios.Case, seed uint64) string {
 
 // WriteTo implements io.WriterTo: it writes the page.
 func (p *Page) WriteTo(w io.Writer) (int64, error) {
-	tmpl, err := template.New("page").Parse(pageHTML)
-	if err != nil {
-		return 0, err
-	}
 	data := p.data
 	data.Texts = p.texts.all
 	if data.Title == "" && len(data.Scenarios) > 0 {
@@ -114,10 +110,20 @@ func (p *Page) WriteTo(w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	return writePage(w, data.Title, "application/json", text, pageCSS, pageJS)
+}
+
+// writePage writes a page that stands alone: its data, its style and its script
+// are all in it. The data must be safe to stand in a script element.
+func writePage(w io.Writer, title, dataType string, data []byte, style, script string) (int64, error) {
+	tmpl, err := template.New("page").Parse(pageHTML)
+	if err != nil {
+		return 0, err
+	}
 	var out bytes.Buffer
 	err = tmpl.Execute(&out, map[string]any{
-		"Title": data.Title, "Policy": contentPolicy(),
-		"Style": template.CSS(pageCSS), "Script": template.JS(pageJS), "Data": template.JS(text),
+		"Title": title, "Policy": contentPolicy(style, script), "Style": template.CSS(style), "Script": template.JS(script),
+		"DataType": dataType, "Data": template.JS(data),
 	})
 	if err != nil {
 		return 0, err
@@ -127,8 +133,8 @@ func (p *Page) WriteTo(w io.Writer) (int64, error) {
 
 // contentPolicy allows our own style and script by their hashes, and nothing
 // else: no network, no other script, whatever the data contain.
-func contentPolicy() string {
-	return "default-src 'none'; script-src " + sourceHash(pageJS) + "; style-src " + sourceHash(pageCSS) +
+func contentPolicy(style, script string) string {
+	return "default-src 'none'; script-src " + sourceHash(script) + "; style-src " + sourceHash(style) +
 		"; img-src data:; base-uri 'none'; form-action 'none'"
 }
 

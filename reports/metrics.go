@@ -91,30 +91,30 @@ const milli = "milli"
 // waiting measures how it went for those who waited for the lock.
 func waiting(m *scenarios.Measures) []Metric {
 	return []Metric{
-		count("waiters_max", m.WaitersMax),
+		number("waiters_max", m.WaitersMax),
 		duration("wait_median_ns", m.WaitMedian),
 		duration("wait_max_ns", m.WaitMax),
-		count("overtaken_max", m.OvertakenMax),
-		count("grants_out_of_order", m.OutOfOrder),
-		count("gave_up", m.GaveUp),
-		count("starved", m.Starved),
+		number("overtaken_max", m.OvertakenMax),
+		number("grants_out_of_order", m.OutOfOrder),
+		number("gave_up", m.GaveUp),
+		number("starved", m.Starved),
 		{"acquire_success_milli", m.Success(), milli},
 		{"requests_per_section_milli", m.PerSection(), milli},
 		{"requests_per_release_milli", m.PerRelease(), milli},
 		{"requests_after_release_mean_milli", m.HerdMean, milli},
-		count("requests_after_release_max", m.HerdMax),
-		count("requests_in_1s_max", m.SecondMax),
-		count("requests_in_10ms_max", m.BurstMax),
-		count("retries_in_10ms_max", m.RetriesMax),
+		number("requests_after_release_max", m.HerdMax),
+		number("requests_in_1s_max", m.SecondMax),
+		number("requests_in_10ms_max", m.BurstMax),
+		number("retries_in_10ms_max", m.RetriesMax),
 	}
 }
 
 // load measures how sections fared that came from outside.
 func load(m *scenarios.Measures) []Metric {
 	return []Metric{
-		count("arrived", m.Arrived),
-		count("refused", m.Refused),
-		count("left", m.Left),
+		number("arrived", m.Arrived),
+		number("refused", m.Refused),
+		number("left", m.Left),
 		{"not_served_milli", m.NotServed(), milli},
 		{"sections_per_second_milli", m.PerSecond(), milli},
 		duration("queueing_delay_median_ns", m.DelayMedian),
@@ -122,7 +122,7 @@ func load(m *scenarios.Measures) []Metric {
 	}
 }
 
-func count(name string, n int) Metric { return Metric{Name: name, Value: int64(n)} }
+func number(name string, n int) Metric { return Metric{Name: name, Value: int64(n)} }
 
 func duration(name string, d time.Duration) Metric {
 	return Metric{Name: name, Value: int64(d), Unit: "ns"}
@@ -151,7 +151,7 @@ func sections(h *checker.History) (begun, completed int64) {
 // left out.
 func messagesSent(trace []sim.Event) (n int64) {
 	for i := range trace {
-		if e := &trace[i]; e.Kind == sim.EventSend && !isControl(e.Body) {
+		if e := &trace[i]; e.Kind == sim.EventSend && !sim.IsControl(e.Body) {
 			n++
 		}
 	}

@@ -2,7 +2,9 @@
 
 // The script of every locklab page. It reads the stories from the JSON beside
 // it (html_data.go describes the rows), builds the page inside #locklab and
-// draws one story at a time. It uses no library and loads nothing.
+// draws one story at a time. On the page of a comparison it is only the viewer:
+// index.js says where it stands and which story it shows. It uses no library
+// and loads nothing.
 //
 //   1. Data       rows of numbers become objects
 //   2. Words      times, lengths, names for people
@@ -14,13 +16,25 @@
 //   8. Steps      what is past, present and yet to come
 //   9. Details    what hover, tap and keys show of one thing
 //  10. Controls   keys, zoom, theme, print
+//  11. Start      alone, or inside another page
 
-(function () {
+(async function () {
 
 // ---------------------------------------------------------------- 1. Data
 
-const root = document.getElementById('locklab');
-const data = JSON.parse(document.getElementById('locklab-data').textContent);
+// The page is the viewer's own, or a host's, which then gives it an element to
+// stand in and the addresses of its steps.
+const host = { root: document.getElementById('locklab'), embedded: false, address: null };
+const written = document.getElementById('locklab-data');
+const data = written.type === 'application/json' ? JSON.parse(written.textContent) : await unzipped(written.textContent);
+
+// unzipped reads data that were compressed with gzip and written in base64.
+async function unzipped(base64) {
+  if (!window.DecompressionStream) host.root.textContent = 'This page needs a browser of 2023 or later; report.md beside it says the same in words.';
+  const bytes = Uint8Array.from(atob(base64.trim()), (c) => c.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).json();
+}
+
 const text = (n) => data.texts[n || 0];
 
 const ROLE = { client: 0, lock: 1, server: 2, grants: 3 };
@@ -134,13 +148,14 @@ const ui = {};
 const view = { story: null, step: -1, zoom: 1, scaled: false, items: [], geometry: null };
 
 function build() {
+  host.root.classList.add('viewer', host.embedded ? 'embedded' : 'whole');
   ui.title = h('h1');
   ui.choosers = h('div', { class: 'choosers' });
   ui.answers = h('div', { class: 'answers' });
   ui.findings = h('div', { class: 'findings', role: 'group', 'aria-label': 'Findings: each jumps to its moment' });
   ui.about = h('details', { class: 'about' });
   ui.grid = h('details', { class: 'grid' });
-  ui.theme = h('button', { type: 'button', class: 'quiet', id: 'theme', onclick: nextTheme, title: 'Theme (t)' });
+  ui.theme = ui.theme || themeButton();
   ui.pane = h('div', { class: 'pane', tabindex: '0', role: 'region', 'aria-label': 'Space-time diagram' });
   ui.lanes = h('div', { class: 'lane-heads', 'aria-hidden': 'true' });
   ui.canvas = h('div', { class: 'canvas' });
@@ -151,9 +166,16 @@ function build() {
   ui.play = h('button', { type: 'button', onclick: togglePlay, title: 'Play (space)' });
   ui.tip = h('div', { class: 'tip', role: 'tooltip', id: 'tip', hidden: true });
   ui.scale = h('button', { type: 'button', class: 'quiet', id: 'scale', 'aria-pressed': 'false', onclick: toggleScale, title: 'Draw time to scale (s)' }, 'time to scale');
-  root.replaceChildren(
+  ui.footer = h('footer', {},
+    h('div', { class: 'controls' },
+      h('button', { type: 'button', id: 'previous', onclick: () => move(-1), title: 'Back (\u2190)', 'aria-label': 'Step back' }, '\u25c0'),
+      ui.play,
+      h('button', { type: 'button', id: 'next', onclick: () => move(1), title: 'On (\u2192)', 'aria-label': 'Step on' }, '\u25b6'),
+      ui.slider),
+    ui.caption);
+  host.root.replaceChildren(
     h('header', {},
-      h('div', { class: 'top' }, ui.title, ui.choosers),
+      !host.embedded && h('div', { class: 'top' }, ui.title, ui.choosers),
       h('div', { class: 'results' }, ui.answers, ui.findings),
       h('div', { class: 'more' }, ui.about, ui.grid)),
     h('main', {},
@@ -161,16 +183,10 @@ function build() {
         h('div', { class: 'tools' },
           h('button', { type: 'button', class: 'quiet', id: 'zoom-out', onclick: () => zoom(1 / 1.25), title: 'Smaller (\u2212)', 'aria-label': 'Smaller' }, '\u2212'),
           h('button', { type: 'button', class: 'quiet', id: 'zoom-in', onclick: () => zoom(1.25), title: 'Larger (+)', 'aria-label': 'Larger' }, '+'),
-          ui.scale, legend(), ui.theme),
+          ui.scale, legend(), !host.embedded && ui.theme),
         ui.pane),
       h('section', { class: 'story', 'aria-label': 'Story' }, h('h2', {}, 'What happens'), ui.lines)),
-    h('footer', {},
-      h('div', { class: 'controls' },
-        h('button', { type: 'button', id: 'previous', onclick: () => move(-1), title: 'Back (\u2190)', 'aria-label': 'Step back' }, '\u25c0'),
-        ui.play,
-        h('button', { type: 'button', id: 'next', onclick: () => move(1), title: 'On (\u2192)', 'aria-label': 'Step on' }, '\u25b6'),
-        ui.slider),
-      ui.caption),
+    ui.footer,
     ui.tip);
   showPlaying(false);
 }
@@ -225,9 +241,9 @@ function open(index) {
   view.story = unpack(data.stories[index]);
   view.step = -1;
   const story = view.story, title = text(story.scenario.title);
-  document.title = (title || data.title) + ': ' + story.design + ', ' + story.resource;
+  if (!host.embedded) document.title = (title || data.title) + ': ' + story.design + ', ' + story.resource;
   ui.title.textContent = title || data.title;
-  showChoosers();
+  if (!host.embedded) showChoosers();
   showAnswers(story);
   showAbout(story);
   showGrid();
@@ -266,7 +282,8 @@ function showChoosers() {
 function showGrid() {
   const now = parts(data.stories[view.index]);
   const same = data.stories.filter((story) => parts(story)[0] === now[0] && story.seed === now[3]);
-  ui.grid.hidden = same.length < 2;
+  ui.grid.hidden = host.embedded || same.length < 2;
+  if (ui.grid.hidden) return;
   const values = (k) => [...new Set(same.map((story) => parts(story)[k]))];
   const cell = (design, resource) => {
     const story = same.find((x) => text(x.design) === design && text(x.resource) === resource);
@@ -844,7 +861,7 @@ const sliderStep = () => +ui.slider.value >= view.story.lines.length ? -1 : +ui.
 function goto(step) {
   const n = view.story.lines.length;
   view.step = step >= 0 && step < n ? step : -1;
-  try { history.replaceState(null, '', anchor(data.stories[view.index], view.step)); } catch (e) { /* some viewers forbid it */ }
+  try { history.replaceState(null, '', host.embedded ? host.address(view.step) : anchor(data.stories[view.index], view.step)); } catch (e) { /* some viewers forbid it */ }
   showStep(true);
 }
 
@@ -885,7 +902,7 @@ function follow(y) {
   const smooth = matchMedia('(prefers-reduced-motion: reduce)').matches ? 'auto' : 'smooth';
   if (y == null) return;
   const pane = ui.pane, room = pane.clientHeight;
-  const shown = pane.getBoundingClientRect(), bar = document.querySelector('footer').getBoundingClientRect();
+  const shown = pane.getBoundingClientRect(), bar = ui.footer.getBoundingClientRect();
   if (shown.bottom > bar.top + 2 || shown.top < 0) scrollBy({ top: shown.top - 4, behavior: 'auto' }); // a narrow page scrolls as a whole
   if (pane.scrollHeight > room && (y < pane.scrollTop + 60 || y > pane.scrollTop + room - 80)) pane.scrollTo({ top: Math.max(0, y - room * 0.45), behavior: smooth });
   const current = ui.lines.querySelector('[aria-current]');
@@ -1030,7 +1047,7 @@ const KEYS = {
 function watchKeys() {
   document.addEventListener('keydown', (e) => {
     const act = KEYS[e.key];
-    if (!act || e.ctrlKey || e.metaKey || e.altKey) return;
+    if (!act || e.ctrlKey || e.metaKey || e.altKey || !inPage()) return;
     const where = e.target.tagName;
     if (where === 'SELECT' || e.key === ' ' && (where === 'BUTTON' || where === 'SUMMARY' || where === 'A')) return;
     e.preventDefault();
@@ -1039,6 +1056,12 @@ function watchKeys() {
 }
 
 const THEMES = ['auto', 'light', 'dark'];
+
+function themeButton() {
+  ui.theme = h('button', { type: 'button', class: 'quiet', id: 'theme', onclick: nextTheme, title: 'Theme (t)' });
+  setTheme(rememberedTheme());
+  return ui.theme;
+}
 
 function setTheme(name) {
   if (name === 'auto') document.documentElement.removeAttribute('data-theme');
@@ -1061,8 +1084,8 @@ function rememberedTheme() {
 // On paper stands the whole story, whatever step is on the screen.
 function watchPrint() {
   let step = -1;
-  addEventListener('beforeprint', () => { step = view.step; view.step = -1; showStep(false); });
-  addEventListener('afterprint', () => { view.step = step; showStep(false); });
+  addEventListener('beforeprint', () => { step = view.step; view.step = -1; if (inPage()) showStep(false); });
+  addEventListener('afterprint', () => { view.step = step; if (inPage()) showStep(false); });
 }
 
 // watchSize draws again when the pane has another size. On a narrow page its
@@ -1070,20 +1093,50 @@ function watchPrint() {
 function watchSize() {
   const size = () => ui.pane.clientWidth + (innerWidth > 860 ? 'x' + ui.pane.clientHeight : '');
   let drawn = size();
-  new ResizeObserver(() => { if (size() !== drawn) { drawn = size(); draw(); } }).observe(ui.pane);
+  new ResizeObserver(() => { if (inPage() && size() !== drawn) { drawn = size(); draw(); } }).observe(ui.pane);
 }
 
-function start() {
-  if (!data.stories || data.stories.length === 0) { root.replaceChildren(h('p', {}, 'This page holds no story.')); return; }
-  build();
-  setTheme(rememberedTheme());
-  openAddress();
+// --------------------------------------------------------------- 11. Start
+
+// inPage says whether a story is on the screen: a host may put the viewer away.
+const inPage = () => !!view.story && host.root.isConnected;
+
+function watch() {
   watchPointer();
   watchKeys();
   watchPrint();
-  addEventListener('hashchange', openAddress);
   watchSize();
 }
 
-start();
+function start() {
+  if (!data.stories || data.stories.length === 0) { host.root.replaceChildren(h('p', {}, 'This page holds no story.')); return; }
+  build();
+  openAddress();
+  addEventListener('hashchange', openAddress);
+  watch();
+}
+
+// embed builds the viewer inside an element of another page. address gives the
+// fragment of one of the present story's steps, -1 for the whole story.
+function embed(element, address) {
+  Object.assign(host, { root: element, embedded: true, address });
+  build();
+  watch();
+}
+
+// rest stops what goes on by itself; a host that puts the viewer away calls it.
+function rest() {
+  if (playing) togglePlay();
+  hideTip();
+}
+
+// tell shows a story in the embedded viewer, which must stand in the page.
+function tell(index, step) {
+  rest();
+  if (view.index === index) draw(); else open(index);
+  goto(step);
+}
+
+if (window.locklabIndex) window.locklabIndex({ data, text, h, s, refill, icon, linked, VERDICT, LOCK, embed, tell, rest, themeButton, nextTheme, pinned: () => pinned });
+else start();
 })();

@@ -132,7 +132,7 @@ func (t *tape) collectMessages() {
 			if e.Body != nil {
 				m.text = e.Body.String()
 			}
-			m.control = isControl(e.Body)
+			m.control = sim.IsControl(e.Body)
 			if m.reply = e.Place.Proc == e.Peer && e.Proc != e.Peer && !m.control; m.reply {
 				m.request = requests[e.Place]
 				t.messages[m.request].answer = e.Msg
@@ -155,11 +155,6 @@ func (t *tape) collectMessages() {
 			m.timedOut = true
 		}
 	}
-}
-
-// isControl reports whether a message is a kernel's own.
-func isControl(body sim.Payload) bool {
-	return body == sim.Payload(sim.Text("FIN")) || body == sim.Payload(sim.Text("RST"))
 }
 
 // What askedOf says of an operation that was sent to no server, or to several.

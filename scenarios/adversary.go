@@ -15,7 +15,8 @@ import (
 // client-1 to client-N and their tasks, storage, lock-1 to lock-5, and lock
 // for all lock servers.
 type Adversary struct {
-	Kinds    []sim.FaultKind // what it may do; at least one
+	Kinds    []sim.FaultKind // what it may do; none: it does nothing
+	Victims  string          // of faults that may befall clients as well as servers; "" for both
 	Clients  int
 	Sections int           // of each client
 	TTL      time.Duration // what its lengths of time go by
@@ -28,6 +29,16 @@ func NewAdversary(p *Params, kinds []sim.FaultKind) Adversary {
 	return Adversary{Kinds: kinds, Clients: p.Clients, Sections: p.Sections, TTL: p.TTL,
 		Length: time.Duration(p.Clients*p.Sections) * perSection}
 }
+
+// Whom alone an adversary may strike, where a fault may befall either.
+const (
+	VictimClients = "clients"
+	VictimServers = "servers"
+)
+
+// NoFaults names the adversary that does nothing, where kinds of faults are
+// asked for.
+const NoFaults = "none"
 
 // OperatorsFault reports whether a fault is an operator's doing, or an
 // intruder's: searches count runs with one apart, since no lock is built
@@ -93,6 +104,9 @@ func PickFaults(asked []string) ([]sim.FaultKind, error) {
 // comes up again after such a length in three of four cases, a server always,
 // and after two TTLs at the latest: without it nobody can have the lock.
 func DrawPlan(seed uint64, a Adversary) sim.Plan {
+	if len(a.Kinds) == 0 {
+		return sim.Plan{}
+	}
 	d := drawer{Adversary: &a, seed: sim.Seeded(seed)}
 	on := d.kinds()
 	d.fault = 0
@@ -255,8 +269,15 @@ func (d *drawer) lockServer(question string) string {
 }
 
 // machine draws a client, a lock server or the storage, weighted out of their
-// sum.
+// sum. Of those whom the adversary spares none is drawn, unless nobody else is
+// left.
 func (d *drawer) machine(client, lock, storage int) string {
+	switch {
+	case d.Victims == VictimClients && client > 0:
+		lock, storage = 0, 0
+	case d.Victims == VictimServers && lock+storage > 0:
+		client = 0
+	}
 	switch n := d.below(client+lock+storage, "machine"); {
 	case n < client:
 		return d.client("victim")

@@ -82,7 +82,12 @@ type casting struct {
 
 // casting looks at the world as the design has just built it.
 func (r *Runner) casting() casting {
-	c := casting{processes: r.world.Processes(), locks: r.rec.system.Watch}
+	c := casting{processes: r.world.Processes()}
+	for _, p := range c.processes { // in their own order, whatever the design's list says
+		if r.rec.watches(p) {
+			c.locks = append(c.locks, p)
+		}
+	}
 	if len(c.locks) > 0 {
 		return c
 	}

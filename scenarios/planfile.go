@@ -43,6 +43,24 @@ type PlanFile struct {
 // wrong. Any other error comes back unchanged.
 func (f *PlanFile) Locate(err error) error { return f.faults.locate(err) }
 
+// Case returns the case that the file describes. Its scenario is only what the
+// file says of it: a later library cannot change a replay.
+func (f *PlanFile) Case() (Case, error) {
+	design, err := FindDesign(f.Design)
+	if err != nil {
+		return Case{}, err
+	}
+	resource, err := FindResource(f.Resource)
+	if err != nil {
+		return Case{}, err
+	}
+	if err := CheckEngineName(f.Engine); err != nil {
+		return Case{}, err
+	}
+	s := &Scenario{Name: f.Scenario, Title: f.Title, Params: f.Params, Plan: f.Plan, Witnesses: f.Witnesses}
+	return Case{Scenario: s, Design: design, Resource: resource, Params: f.Params, Plan: f.Plan, Engine: f.Engine}, nil
+}
+
 // LoadPlanFile reads a plan file. Every error is an *InputError of one line.
 func LoadPlanFile(data []byte, file string) (*PlanFile, error) {
 	root, err := parseFile(data, file)

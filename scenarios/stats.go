@@ -50,3 +50,17 @@ func RuleOfThree(n int64) float64 {
 	}
 	return 3 / float64(n)
 }
+
+// QuantileRanks returns the ranks, from 1, of the two values of n sorted ones
+// between which the quantile of so many percent lies with about 95 %
+// confidence, whatever the distribution: the binomial's limits in the normal
+// approximation. At the ends it is the smallest or the largest value, and the
+// confidence then less. n is at least 1.
+//
+// W. J. Conover, "Practical Nonparametric Statistics" (3rd ed., 1999), 3.2.
+func QuantileRanks(n, percent int) (low, high int) {
+	q := float64(percent) / 100
+	z := math.Sqrt2 * math.Erfinv(confidence)
+	middle, half := float64(n)*q, z*math.Sqrt(float64(n)*q*(1-q))
+	return max(int(math.Floor(middle-half)), 1), min(int(math.Ceil(middle+half))+1, n)
+}

@@ -60,3 +60,12 @@ func TestRuleOfThree(t *testing.T) {
 		}
 	}
 }
+
+// The median of a hundred values lies between the 40th and the 61st with 96.5 %
+// (the binomial's own). Of few, the approximation is on the safe side.
+func TestQuantileRanks(t *testing.T) {
+	for _, c := range []struct{ n, percent, low, high int }{{1, 50, 1, 1}, {10, 50, 1, 10}, {100, 50, 40, 61}, {1000, 99, 983, 998}, {50, 99, 48, 50}} {
+		low, high := QuantileRanks(c.n, c.percent)
+		require.Equal(t, [2]int{c.low, c.high}, [2]int{low, high}, "%d values, %d %%", c.n, c.percent)
+	}
+}

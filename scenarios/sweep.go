@@ -16,7 +16,8 @@ import (
 type SweepSpec struct {
 	Format    int      `json:"sweep"` // version of the file's format
 	Scenarios []string `json:"scenarios,omitempty"`
-	Faults    []string `json:"faults,omitempty"` // the adversary's kinds, where there are no scenarios
+	Faults    []string `json:"faults,omitempty"`  // the adversary's kinds, where there are no scenarios; or NoFaults alone
+	Victims   string   `json:"victims,omitempty"` // whom alone it may strike, where a fault may befall either
 	Designs   []string `json:"designs,omitempty"`
 	Resources []string `json:"resources,omitempty"`
 	Set       string   `json:"set,omitempty"` // parameters, as --set spells them
@@ -51,6 +52,7 @@ type Sweep struct {
 	Spec      SweepSpec
 	cells     []Case
 	adversary *Adversary // nil for scenarios
+	worlds    int        // that a worker keeps; 0: runnersMax
 }
 
 // sweepFormat is the version in the header.
@@ -100,6 +102,9 @@ func (s *Sweep) scenarioCells(settings []Setting, find func(string) (*Scenario, 
 	if len(s.Spec.Faults) > 0 {
 		return fmt.Errorf("a sweep is about scenarios or about faults; leave out --scenario or --faults")
 	}
+	if s.Spec.Victims != "" {
+		return fmt.Errorf("--victims says whom an adversary may strike; leave out --scenario or --victims")
+	}
 	for _, name := range s.Spec.Scenarios {
 		scenario, err := find(name)
 		if err != nil {
@@ -121,17 +126,28 @@ func (s *Sweep) scenarioCells(settings []Setting, find func(string) (*Scenario, 
 }
 
 func (s *Sweep) adversaryCells(settings []Setting) error {
-	kinds, err := PickFaults(orElse(s.Spec.Faults))
+	var kinds []sim.FaultKind
+	var err error
+	if !slices.Equal(s.Spec.Faults, []string{NoFaults}) {
+		kinds, err = PickFaults(orElse(s.Spec.Faults))
+	}
 	if err != nil {
 		return err
+	}
+	if victims := []string{"", VictimClients, VictimServers}; !slices.Contains(victims, s.Spec.Victims) {
+		return fmt.Errorf("--victims: %w", Unknown("group of victims", s.Spec.Victims, victims[1:]))
 	}
 	p := DefaultParams()
 	if err := p.Apply(settings); err != nil {
 		return fmt.Errorf("--set: %w", err)
 	}
 	a := NewAdversary(&p, kinds)
+	a.Victims = s.Spec.Victims
 	s.adversary = &a
 	s.Spec.Faults = nil
+	if len(kinds) == 0 {
+		s.Spec.Faults = []string{NoFaults}
+	}
 	for _, k := range kinds {
 		s.Spec.Faults = append(s.Spec.Faults, k.String())
 	}
@@ -235,6 +251,9 @@ func (s *SweepSpec) Command(cell int, seed uint64) string {
 	command := "locklab run " + c.Scenario
 	if c.Scenario == "" {
 		command = "locklab sweep --faults " + strings.ReplaceAll(s.FaultsText(), "*", "'*'")
+		if s.Victims != "" {
+			command += " --victims " + s.Victims
+		}
 	}
 	command += fmt.Sprintf(" --design %s --resource %s --seed %d", c.Design, c.Resource, seed)
 	if s.Set != "" {

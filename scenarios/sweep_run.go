@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -177,7 +178,7 @@ func (w *sweepWorker) runner(cell int) (*Runner, error) {
 	if r := w.runners[cell]; r != nil {
 		return r, nil
 	}
-	if len(w.runners) == runnersMax {
+	if len(w.runners) == cmp.Or(w.sweep.worlds, runnersMax) {
 		w.close()
 	}
 	r, err := NewRunner(w.sweep.cells[cell])

@@ -115,6 +115,9 @@ type Message struct {
 
 var controlNames = [...]Payload{fin: Text("FIN"), reset: Text("RST")}
 
+// IsControl reports whether a message is a kernel's own: no program sent it.
+func IsControl(body Payload) bool { return body == controlNames[fin] || body == controlNames[reset] }
+
 // Call is a request on its way and its reply, once there is one.
 type Call struct {
 	task    *Task

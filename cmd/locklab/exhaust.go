@@ -153,7 +153,7 @@ func (x *exhaustion) search(ctx context.Context, i int) (row reports.ExhaustRow,
 		return row, err
 	}
 	if two := row.Search.TwoWriters(); err == nil && two != nil && len(x.against) > 0 {
-		c, e := caseOf(two.Shortest)
+		c, e := two.Shortest.Case()
 		if e != nil {
 			return row, e
 		}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -49,9 +50,9 @@ func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	finished := make(chan struct{})
 	defer func() { close(finished); stop() }()
-	go interruptAfterGrace(ctx, stop, finished, stderr)
 	out := &output{Writer: stdout}
 	app := &app{out: out, err: stderr, terminal: stdout}
+	go interruptAfterGrace(ctx, stop, finished, &app.saving, stderr)
 	dog := sim.NewWatchdog(stuckRunMax, func(label string) {
 		fmt.Fprintf(stderr, "locklab: stuck for %s in a simulated program that never gives way; seed and command: %s\n", stuckRunMax, label)
 		os.Exit(exitInternal)
@@ -93,8 +94,9 @@ const interruptGrace = 2 * time.Second
 
 // interruptAfterGrace ends the process when a command is still at work some
 // time after Ctrl-C: in the middle of one long run there is nothing to keep. A
-// second Ctrl-C ends it at once.
-func interruptAfterGrace(ctx context.Context, stop func(), finished <-chan struct{}, stderr io.Writer) {
+// second Ctrl-C ends it at once. A command that is saving what it has done is
+// left to it.
+func interruptAfterGrace(ctx context.Context, stop func(), finished <-chan struct{}, saving *atomic.Bool, stderr io.Writer) {
 	select {
 	case <-finished:
 		return
@@ -104,6 +106,10 @@ func interruptAfterGrace(ctx context.Context, stop func(), finished <-chan struc
 	select {
 	case <-finished:
 	case <-time.After(interruptGrace):
+		if saving.Load() {
+			<-finished
+			return
+		}
 		fmt.Fprintln(stderr, interrupted)
 		os.Exit(exitInterrupted)
 	}
@@ -130,6 +136,7 @@ type app struct {
 	terminal io.Writer     // what out writes to, perhaps a terminal
 	dog      *sim.Watchdog // for those who run many at once
 	watch    *sim.Watch    // tells the watchdog when a run begins and ends
+	saving   atomic.Bool   // what was done when Ctrl-C came is written, which is not cut short
 }
 
 func (a *app) root() *cobra.Command {
@@ -149,7 +156,7 @@ the expected one, or something was found that --fail-on names; 2 bad input; 3 a 
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.runCommand(), a.listCommand(), a.explainCommand(), a.replayCommand(), a.sweepCommand(), a.mergeCommand(),
-		a.exhaustCommand(), a.shrinkCommand(), a.checkCommand(), a.verifyCommand(), a.versionCommand())
+		a.exhaustCommand(), a.reportCommand(), a.shrinkCommand(), a.checkCommand(), a.verifyCommand(), a.versionCommand())
 	root.Args = cobra.ArbitraryArgs
 	root.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -174,7 +181,7 @@ func commandNames(root *cobra.Command) []string {
 func flagError(cmd *cobra.Command, err error) error {
 	if bad := (*pflag.InvalidValueError)(nil); errors.As(err, &bad) {
 		want := map[string]string{
-			"uint64": "a whole number from 0", "int": "a whole number", "bool": "true or false", "duration": "a duration such as 2s",
+			"uint64": "a whole number from 0", "int": "a whole number", "int64": "a whole number", "bool": "true or false", "duration": "a duration such as 2s",
 		}[bad.GetFlag().Value.Type()]
 		if want != "" {
 			return fmt.Errorf("cannot read --%s %q; it is %s", bad.GetFlag().Name, bad.GetValue(), want)

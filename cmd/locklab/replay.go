@@ -48,7 +48,7 @@ func (a *app) replay(ctx context.Context, name string, against []*models.Design,
 	if err != nil {
 		return err
 	}
-	c, err := caseOf(file)
+	c, err := file.Case()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -107,24 +107,6 @@ func inFile(name string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// caseOf turns a plan file into the case that it describes. The scenario is
-// only what the file says of it: a later library cannot change a replay.
-func caseOf(f *scenarios.PlanFile) (scenarios.Case, error) {
-	design, err := scenarios.FindDesign(f.Design)
-	if err != nil {
-		return scenarios.Case{}, err
-	}
-	resource, err := scenarios.FindResource(f.Resource)
-	if err != nil {
-		return scenarios.Case{}, err
-	}
-	if err := scenarios.CheckEngineName(f.Engine); err != nil {
-		return scenarios.Case{}, err
-	}
-	s := &scenarios.Scenario{Name: f.Scenario, Title: f.Title, Params: f.Params, Plan: f.Plan, Witnesses: f.Witnesses}
-	return scenarios.Case{Scenario: s, Design: design, Resource: resource, Params: f.Params, Plan: f.Plan, Engine: f.Engine}, nil
 }
 
 // compare says whether the run is the one that the file records. The hash

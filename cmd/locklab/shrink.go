@@ -38,7 +38,7 @@ func (a *app) shrink(cmd *cobra.Command, name, out string) error {
 	if err != nil {
 		return err
 	}
-	c, err := caseOf(file)
+	c, err := file.Case()
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}

@@ -67,7 +67,8 @@ panicked or got stuck, or locklab contradicts itself; 130 interrupted.`,
 	fl.StringSliceVar(&f.spec.Designs, "design", nil, "designs, by name or pattern (redis/*, all); default: all, or the scenario's")
 	fl.StringSliceVar(&f.spec.Resources, "resource", nil, "resources, by name or pattern; default: all, or the scenario's")
 	fl.StringSliceVar(&f.spec.Scenarios, "scenario", nil, "scenarios of the library, by name or pattern, or YAML files")
-	fl.StringSliceVar(&f.spec.Faults, "faults", nil, "kinds of faults that the adversary draws from; default: all but the operator's")
+	fl.StringSliceVar(&f.spec.Faults, "faults", nil, "kinds of faults that the adversary draws from, or none; default: all but the operator's")
+	fl.StringVar(&f.spec.Victims, "victims", "", "clients or servers: only these crash, freeze, have wrong clocks or are cut off; default: both")
 	fl.StringVar(&f.spec.Set, "set", "", "parameters to change, like ttl=30s,work=2s")
 	fl.Int64Var(&f.spec.Runs, "runs", 1000, "runs of each design and resource")
 	fl.Uint64Var(&f.spec.Seed, "seed", 1, "the first seed")
@@ -123,7 +124,7 @@ func (a *app) sweep(cmd *cobra.Command, f *sweepFlags) error {
 // beginSweep prepares a new sweep, or one that a file has the beginning of.
 func (a *app) beginSweep(cmd *cobra.Command, f *sweepFlags) (*scenarios.Sweep, *scenarios.SweepResult, *os.File, error) {
 	if f.resume != "" {
-		for _, name := range []string{"design", "resource", "scenario", "faults", "set", "runs", "seed", "shard", "out"} {
+		for _, name := range []string{"design", "resource", "scenario", "faults", "victims", "set", "runs", "seed", "shard", "out"} {
 			if cmd.Flags().Changed(name) {
 				return nil, nil, nil, fmt.Errorf("--resume continues what stands in %s; leave --%s out", f.resume, name)
 			}
