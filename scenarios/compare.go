@@ -257,7 +257,7 @@ func newComparer(spec CompareSpec, o CompareOptions) (*comparer, error) {
 	if spec.Runs == 0 {
 		spec.Runs = 150
 		if spec.Quick {
-			spec.Runs = 12
+			spec.Runs = 10
 		}
 	}
 	if o.Workers <= 0 {
