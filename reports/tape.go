@@ -355,9 +355,7 @@ func (t *tape) givesUp(tenure *checker.Op) bool {
 }
 
 // lockless reports whether the design hands out no lock at all.
-func (t *tape) lockless() bool {
-	return !t.h.KnowsGrants && t.h.Promise == checker.NoPromise
-}
+func (t *tape) lockless() bool { return t.h.Lockless() }
 
 // believes returns the tenure under which a client believes that it holds the lock,
 // nil if it does not.

@@ -67,6 +67,8 @@ type Params struct {
 	IdleInTransactionTimeout time.Duration // a session that idles in a transaction for so long is ended; 0: never
 	PoolSize                 int           // PgBouncer's connections to the server
 
+	Permits int // how many a semaphore or quota lets in; 0: one fewer than clients, at least one
+
 	StuckAfter time.Duration // without a grant for so long, a run is stuck; 0: 3*TTL
 	Horizon    time.Duration // virtual time after which a run is ended
 }
@@ -144,6 +146,15 @@ func (p *Params) StuckBound() time.Duration {
 		return 3 * p.TTL
 	}
 	return p.StuckAfter
+}
+
+// PermitCount returns Permits or, where it was left at 0, the largest number
+// for which somebody has to wait.
+func (p *Params) PermitCount() int {
+	if p.Permits == 0 {
+		return max(p.Clients-1, 1)
+	}
+	return p.Permits
 }
 
 // Spans finds the duration parameter that a plan names, as sim.Span.Resolve
@@ -236,6 +247,7 @@ func parameters() []Parameter {
 		duration("idle_in_transaction_timeout", "PostgreSQL ends a session that idles in a transaction for so long; 0s: never", none,
 			func(p *Params) *time.Duration { return &p.IdleInTransactionTimeout }),
 		number("pool_size", "PgBouncer's connections to the server", 1, 1000, func(p *Params) *int { return &p.PoolSize }),
+		number("permits", "how many a semaphore or quota lets in; 0: one fewer than clients, at least one", 0, 1000, func(p *Params) *int { return &p.Permits }),
 		duration("stuck_after", "without a grant for so long a run is stuck; 0s: 3*ttl", none, func(p *Params) *time.Duration { return &p.StuckAfter }),
 		duration("horizon", "virtual time after which a run is ended", least, func(p *Params) *time.Duration { return &p.Horizon }),
 	}
