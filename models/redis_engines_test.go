@@ -105,8 +105,11 @@ func heldKeys(e redisEngine) string {
 	for _, key := range []string{"a", "b", "c"} {
 		if k := e.peek(key); k != nil {
 			whose := fmt.Sprintf("%s by %d", k.value, k.op)
-			if k.sorted() { // no lock is a sorted set
-				whose = "a sorted set"
+			if k.sorted() { // what a transaction adds, removes and adds again has another provenance
+				whose = ""
+				for _, m := range k.members {
+					whose += fmt.Sprintf("%s:%d ", m.member, m.score)
+				}
 			}
 			out = append(out, fmt.Sprintf("%s=%s until %d", key, whose, k.expires))
 		}

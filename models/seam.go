@@ -312,6 +312,20 @@ func (d *Design) Serves(r *ResourceKind) error {
 // several reports whether it is made to let several work at once.
 func (d *Design) several() bool { return d.Capacity != nil || d.Barrier }
 
+// Kind says what it is, in one word: a lock, a semaphore, a quota or a barrier.
+// What a story about one kind shows means nothing for another.
+func (d *Design) Kind() string {
+	switch {
+	case d.Barrier:
+		return "barrier"
+	case d.Quota:
+		return "quota"
+	case d.Capacity != nil:
+		return "semaphore"
+	}
+	return "lock"
+}
+
 func tokenPhrase(k Tokens) string {
 	if k == NoTokens {
 		return "none"

@@ -20,8 +20,8 @@ type recorder struct {
 	holder  models.Holding
 	holders []models.Holding // of a design that may have several
 	spare   []models.Holding // memory for the next of them
-	fallen  []*sim.Process // lock servers that have crashed and not started again
-	renewed int32          // the renewal by which the present holder took the lock anew; 0 for none
+	fallen  []*sim.Process   // lock servers that have crashed and not started again
+	renewed int32            // the renewal by which the present holder took the lock anew; 0 for none
 	onPlace func(sim.Place)
 	onSend  func(*sim.Message)
 }

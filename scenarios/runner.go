@@ -79,6 +79,9 @@ func NewRunner(c Case) (*Runner, error) {
 	if err := c.Design.Serves(c.Resource); err != nil {
 		return nil, err
 	}
+	if err := c.Scenario.suits(c.Design); err != nil {
+		return nil, err
+	}
 	if err := c.Params.Validate(); err != nil {
 		return nil, err
 	}
