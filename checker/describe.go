@@ -95,9 +95,17 @@ func (e explainer) either(locked, lockless string) string {
 func (e explainer) loss(a *Op) string {
 	alive := fmt.Sprintf("although %s was alive and %s", e.name(a.Client), e.stillPromised())
 	if end, ok := e.promised(a, a.Ended); ok && a.End == EndExpired {
-		return fmt.Sprintf("the lock of %s expired at %s, %s early, %s", e.who(a), e.seconds(e.f.At), e.seconds(end-a.Ended.At), alive)
+		return fmt.Sprintf("the %s of %s expired at %s, %s early, %s", e.noun(), e.who(a), e.seconds(e.f.At), e.seconds(end-a.Ended.At), alive)
 	}
-	return fmt.Sprintf("%s lost the lock at %s (%s) %s", e.who(a), e.seconds(e.f.At), a.End, alive)
+	return fmt.Sprintf("%s lost the %s at %s (%s) %s", e.who(a), e.noun(), e.seconds(e.f.At), a.End, alive)
+}
+
+// noun is the word for what is held.
+func (e explainer) noun() string {
+	if e.h.Capacity > 1 {
+		return "permit"
+	}
+	return "lock"
 }
 
 func (e explainer) stillPromised() string {
@@ -169,6 +177,19 @@ func (e explainer) early(a *Op) string {
 		e.who(a), a.Section, e.seconds(e.f.At), e.h.comeTo(a.Section, a.Return), e.h.Parties)
 }
 
+// obtained says what a stuck client could not do.
+func (e explainer) obtained() string {
+	switch {
+	case e.h.Parties > 0:
+		return "passed the barrier"
+	case e.h.Quota:
+		return "was let in"
+	case e.h.Capacity > 1 && !e.h.Once:
+		return "obtained a permit"
+	}
+	return "obtained the lock"
+}
+
 // about tells a finding about one operation.
 func (e explainer) about(a *Op) string {
 	at := e.seconds(e.f.At)
@@ -188,7 +209,7 @@ func (e explainer) about(a *Op) string {
 	case SelfRejected:
 		return fmt.Sprintf("%s was refused at %s although no later %s, and its section was never completed", e.deed(a), at, e.either("tenure had been granted", "section had begun"))
 	case Stuck:
-		return fmt.Sprintf("nobody obtained the lock for at least %s from %s, although %s was willing and no live holder was working", e.h.StuckAfter, at, e.name(a.Client))
+		return fmt.Sprintf("nobody %s for at least %s from %s, although %s was willing and no live holder was working", e.obtained(), e.h.StuckAfter, at, e.name(a.Client))
 	}
 	return ""
 }

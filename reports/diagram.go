@@ -340,9 +340,9 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 		}
 		d.rows = append(d.rows, r)
 	}
-	if on := d.lockColumn(); d.h.KnowsGrants && o.Ended.Known() && o.End != checker.EndReleased && on >= 0 {
+	if on := d.lockColumn(); d.h.KnowsGrants && o.Ended.Known() && o.End != checker.EndReleased && on >= 0 && !d.h.Quota {
 		where := d.at(o.Ended.At, func(e *sim.Event) bool { return e.Kind == sim.EventTimer || e.Kind == sim.EventArrive })
-		text := fmt.Sprintf("%s's lock %s", shortName(d.clientName(o.Client)), o.End)
+		text := fmt.Sprintf("%s's %s %s", shortName(d.clientName(o.Client)), d.nouns().noun, o.End)
 		d.rows = append(d.rows, row{at: o.Ended.At, where: where, on: d.columns[on].proc, remark: text, client: o.Client})
 	}
 	if o.Loss == checker.LossLearned && d.drawn(proc) && !d.lockless() {

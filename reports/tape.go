@@ -383,6 +383,24 @@ func (t *tape) holder(at clock.Time) *checker.Op {
 	return nil
 }
 
+// holders returns all tenures that the lock service has as current ones, in
+// the order of their grants.
+func (t *tape) holders(at clock.Time) []*checker.Op {
+	if t.h.Capacity <= 1 {
+		if h := t.holder(at); h != nil {
+			return []*checker.Op{h}
+		}
+		return nil
+	}
+	var out []*checker.Op
+	for _, h := range t.holdings {
+		if h.from.At <= at && at < h.ended.Ended.At {
+			out = append(out, h.tenure)
+		}
+	}
+	return out
+}
+
 // staleWrites are the writes that the findings call stale, by operation.
 func (t *tape) staleWrites() map[int32]bool {
 	stale := map[int32]bool{}

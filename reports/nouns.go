@@ -1,0 +1,31 @@
+package reports
+
+// nouns are the words for what a design hands out.
+type nouns struct {
+	noun     string // "its lock ended"
+	the      string // "asks for the lock"
+	acquires string // "acquires the lock for section 1"
+	holds    string // "believes that it holds the lock"
+	holding  string // "crashes, holding the lock"; "" where nothing is held
+	releases string // "releases the lock"; "" where nothing is given back
+}
+
+// nouns returns the words for the run's design, going by what its history says
+// of it.
+func (t *tape) nouns() nouns {
+	switch h := t.h; {
+	case h.Parties > 0:
+		return nouns{noun: "barrier", the: "the barrier", acquires: "passes the barrier", holds: "has passed the barrier"}
+	case h.Quota:
+		return nouns{noun: "quota", the: "the quota", acquires: "is let in", holds: "was let in"}
+	case t.permits():
+		return nouns{noun: "permit", the: "a permit", acquires: "acquires a permit", holds: "holds a permit",
+			holding: "holding a permit", releases: "returns its permit"}
+	}
+	return nouns{noun: "lock", the: "the lock", acquires: "acquires the lock", holds: "holds the lock",
+		holding: "holding the lock", releases: "releases the lock"}
+}
+
+// permits reports whether several may hold at once, as of a semaphore. Of a
+// queue's jobs each has one holder.
+func (t *tape) permits() bool { return t.h.Capacity > 1 && !t.h.Once && !t.h.Quota && t.h.Parties == 0 }
