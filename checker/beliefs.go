@@ -3,7 +3,7 @@ package checker
 // checkBeliefs reports overlap: more clients than may hold the lock believed
 // at one true time that they did. A belief lasts from its acquire's return up
 // to, not including, BelievesUntil. A client never overlaps itself. Whom a
-// quota let in may be at it for as long as they like.
+// quota or a barrier let in may be at it for as long as they like.
 func (c *Checker) checkBeliefs() {
 	for i := range c.tenures {
 		if c.tenures[i].acknowledged() {
@@ -11,7 +11,7 @@ func (c *Checker) checkBeliefs() {
 		}
 	}
 	c.sortTenures(c.beliefs, func(t *tenure) Instant { return t.op.Return })
-	if c.h.Quota {
+	if !c.h.held() {
 		return
 	}
 

@@ -252,6 +252,21 @@ var findingCases = []verdictCase{
 		A acquire 0..2..3
 		B acquire 1..2..3
 		C acquire 2`, "| kept safe"},
+	{OverCapacity, "a late write crosses a barrier, which is not about that", `nothing; capacity 2; parties 2; list; final 1 2
+		A acquire 0..2..2 granted=2
+		B acquire 1..2..2 granted=2
+		A append 3..9..? =1
+		B append 4 =2
+		A release 5
+		B release 6
+		A acquire 7..8..8
+		B acquire 7.5..8..8
+		A enter 8.2
+		B enter 8.5
+		A enter 10
+		B enter 10
+		A release 11
+		B release 11`, "| kept safe"},
 	{OverCapacity, "a barrier opens early", `nothing; blackbox; capacity 3; parties 3
 		A acquire 0..2..3
 		B acquire 1

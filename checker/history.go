@@ -200,9 +200,13 @@ func (h *History) Lockless() bool {
 	return !h.KnowsGrants && h.Promise == NoPromise && h.Parties == 0
 }
 
+// held reports whether what is granted is held for as long as the work goes on.
+// A quota and a barrier say when to begin, and not how many may be at it.
+func (h *History) held() bool { return !h.Quota && h.Parties == 0 }
+
 // exclusive reports whether one client at a time was to work. Only then do
 // sections owe a sequential order, and is a grant to another the end of one's own.
-func (h *History) exclusive() bool { return h.Capacity <= 1 && !h.Quota && h.Parties == 0 }
+func (h *History) exclusive() bool { return h.Capacity <= 1 && h.held() }
 
 // Finding is one thing that the check found.
 type Finding struct {

@@ -47,7 +47,7 @@ func Porcupine(h *History, timeout time.Duration) []BlackBox {
 	if h.KnowsGrants {
 		boxes = append(boxes, expiryBox(c))
 	}
-	if !h.Quota && h.Parties == 0 {
+	if h.held() {
 		boxes = append(boxes, mutexBox(c))
 	}
 	if c.exclusive {

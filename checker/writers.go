@@ -106,10 +106,10 @@ func (c *Checker) basis(write *act) act {
 
 // checkWorkers reports two-writers for a semaphore: more than its capacity
 // worked at once. A tenure works from its first accepted operation to its last,
-// whatever its client believed and the service thought. Whom a quota let in may
-// work whenever they like.
+// whatever its client believed and the service thought. Whom a quota or a
+// barrier let in may work whenever they like.
 func (c *Checker) checkWorkers() {
-	if c.h.Quota {
+	if !c.h.held() {
 		return
 	}
 	working := c.active[:0]

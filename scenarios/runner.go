@@ -155,7 +155,7 @@ func (r *Runner) begin() {
 	case d.Jobs:
 		r.history.Once, r.history.Capacity = true, p.Clients
 	case d.Barrier:
-		r.history.Capacity, r.history.Parties = p.Clients, p.Clients
+		r.history.Parties = p.Clients
 	case d.Capacity != nil:
 		r.history.Capacity, r.history.Quota = d.Capacity(options), d.Quota
 	}
