@@ -136,12 +136,15 @@ func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
 // begin empties the history for a run.
 func (r *Runner) begin() {
 	p := &r.Params
-	options := r.options()
+	capacity := 0
+	if r.Design.Capacity != nil {
+		capacity = r.Design.Capacity(r.options())
+	}
+	r.several = r.Design.Barrier || r.Design.Quota || capacity > 1
 	drift := p.Drift
 	if drift == 0 && r.Design.Drift != nil {
-		drift = r.Design.Drift(options)
+		drift = r.Design.Drift(r.options())
 	}
-	r.several = r.Design.Barrier || r.Design.Quota || r.Design.Capacity != nil && r.Design.Capacity(options) > 1
 	data := checker.Register
 	if p.Workload == Append || r.Design.Jobs || r.several { // a job's effect is one entry, whatever the workload
 		data = checker.List
@@ -157,7 +160,7 @@ func (r *Runner) begin() {
 	case d.Barrier:
 		r.history.Parties = p.Clients
 	case d.Capacity != nil:
-		r.history.Capacity, r.history.Quota = d.Capacity(options), d.Quota
+		r.history.Capacity, r.history.Quota = capacity, d.Quota
 	}
 	r.rec.onPlace, r.rec.onSend = r.OnPlace, r.OnSend
 	r.rec.begin(r.world, &r.history)
