@@ -324,10 +324,10 @@ func (d *diagram) legend(w io.Writer) error {
 	if d.lockless() {
 		explain("║ in its section", '║', '╫')
 	} else {
-		explain("║ believes it holds the lock", '║', '╫')
+		explain("║ believes it "+d.nouns().holds, '║', '╫')
 	}
 	explain("▒ stopped", '▒')
-	explain("┃1 the lock is client-1's", '┃')
+	explain("┃1 "+d.nouns().isHis, '┃')
 	explain("~ time passes", '~')
 	explain("┼ ╫ ╂ an arrow passes by", '┼', '╫', '╂')
 	explain("× is lost", '×')

@@ -158,6 +158,11 @@ func (s *teller) tellWait(o *checker.Op) {
 	if w.refused == 0 {
 		return
 	}
+	if s.h.Parties > 0 && w.silent == 0 {
+		text := fmt.Sprintf("%s waits at the barrier, and asks %s until %s whether all have come", s.clientName(o.Client), times(w.refused), seconds(w.last))
+		s.add(Line{At: w.first, Text: text, where: w.firstSeen, client: o.Client})
+		return
+	}
 	asks := s.clientName(o.Client) + " asks for " + s.nouns().the
 	text := asks + " and gets no answer"
 	if w.silent < w.refused {
