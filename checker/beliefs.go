@@ -2,7 +2,8 @@ package checker
 
 // checkBeliefs reports overlap: more clients than may hold the lock believed
 // at one true time that they did. A belief lasts from its acquire's return up
-// to, not including, BelievesUntil. A client never overlaps itself.
+// to, not including, BelievesUntil. A client never overlaps itself. Whom a
+// quota or a barrier let in may be at it for as long as they like.
 func (c *Checker) checkBeliefs() {
 	for i := range c.tenures {
 		if c.tenures[i].acknowledged() {
@@ -10,6 +11,9 @@ func (c *Checker) checkBeliefs() {
 		}
 	}
 	c.sortTenures(c.beliefs, func(t *tenure) Instant { return t.op.Return })
+	if !c.h.held() {
+		return
+	}
 
 	believing := c.active[:0]
 	for _, i := range c.beliefs {

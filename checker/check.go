@@ -30,8 +30,9 @@ func Check(h *History) Report {
 // them, so that it does not allocate in the steady state. The zero Checker is
 // ready to use. It must not be used by two goroutines at once.
 type Checker struct {
-	h        *History
-	capacity int
+	h         *History
+	capacity  int
+	exclusive bool // one client at a time was to work
 
 	positions map[int32]int32 // in h.Ops, by ID; nil where operations are counted from 1
 
@@ -75,6 +76,9 @@ func (c *Checker) Check(h *History) Report {
 	c.orderGrants()
 	c.checkGrants()
 	c.checkBeliefs()
+	if h.Parties > 0 {
+		c.checkBarrier()
+	}
 	c.checkStuck()
 
 	c.collectActs()
@@ -97,7 +101,7 @@ func (r Report) Clone() Report {
 }
 
 func (c *Checker) reset(h *History) {
-	c.h, c.capacity = h, max(h.Capacity, 1)
+	c.h, c.capacity, c.exclusive = h, max(h.Capacity, 1), h.exclusive()
 	c.tenures, c.order, c.beliefs = c.tenures[:0], c.order[:0], c.beliefs[:0]
 	c.accepted, c.rejected, c.stale = c.accepted[:0], c.rejected[:0], c.stale[:0]
 	c.findings, c.ids = c.findings[:0], c.ids[:0]

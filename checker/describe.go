@@ -46,6 +46,8 @@ func (e explainer) text() string {
 	switch {
 	case a == nil:
 		return e.without()
+	case e.f.Kind == OverCapacity && e.h.Parties > 0:
+		return e.early(a)
 	case e.f.Kind == OverCapacity || e.f.Kind == Overlap && len(e.f.Ops) > 2 || e.f.Kind == TwoWriters && a.Kind == Acquire:
 		return e.crowd()
 	case b == nil:
@@ -81,13 +83,9 @@ func (e *explainer) distinguish(a, b *Op) {
 	}
 }
 
-// lockless reports whether there was no lock at all, so that nobody can have
-// believed that it held one.
-func (e explainer) lockless() bool { return !e.h.KnowsGrants && e.h.Promise == NoPromise }
-
 // either chooses the words for a run with a lock, or without one.
 func (e explainer) either(locked, lockless string) string {
-	if e.lockless() {
+	if e.h.Lockless() {
 		return lockless
 	}
 	return locked
@@ -97,9 +95,17 @@ func (e explainer) either(locked, lockless string) string {
 func (e explainer) loss(a *Op) string {
 	alive := fmt.Sprintf("although %s was alive and %s", e.name(a.Client), e.stillPromised())
 	if end, ok := e.promised(a, a.Ended); ok && a.End == EndExpired {
-		return fmt.Sprintf("the lock of %s expired at %s, %s early, %s", e.who(a), e.seconds(e.f.At), e.seconds(end-a.Ended.At), alive)
+		return fmt.Sprintf("the %s of %s expired at %s, %s early, %s", e.noun(), e.who(a), e.seconds(e.f.At), e.seconds(end-a.Ended.At), alive)
 	}
-	return fmt.Sprintf("%s lost the lock at %s (%s) %s", e.who(a), e.seconds(e.f.At), a.End, alive)
+	return fmt.Sprintf("%s lost the %s at %s (%s) %s", e.who(a), e.noun(), e.seconds(e.f.At), a.End, alive)
+}
+
+// noun is the word for what is held.
+func (e explainer) noun() string {
+	if e.h.Capacity > 1 {
+		return "permit"
+	}
+	return "lock"
 }
 
 func (e explainer) stillPromised() string {
@@ -147,14 +153,41 @@ func (e explainer) without() string {
 }
 
 func (e explainer) crowd() string {
+	held := "the lock"
+	if e.h.Capacity > 1 {
+		held = "a permit"
+	}
 	what := map[FindingKind]string{
-		OverCapacity: "held the lock", Overlap: "believed that they held the lock", TwoWriters: "worked",
+		OverCapacity: "held " + held, Overlap: "believed that they held " + held, TwoWriters: "worked",
 	}[e.f.Kind]
-	if e.lockless() {
+	switch {
+	case e.h.Lockless():
 		what = "were at work"
+	case e.f.Kind == OverCapacity && e.h.Quota:
+		return fmt.Sprintf("the grant at %s was number %d of one window, and %d may be: %s",
+			e.seconds(e.f.At), len(e.f.Ops), max(e.h.Capacity, 1), e.everybody())
 	}
 	return fmt.Sprintf("%d tenures %s at once from %s, and %d may: %s",
 		len(e.f.Ops), what, e.seconds(e.f.At), max(e.h.Capacity, 1), e.everybody())
+}
+
+// early tells that somebody passed a barrier before all had come to it.
+func (e explainer) early(a *Op) string {
+	return fmt.Sprintf("%s passed the barrier of section %d at %s, when %d of %d had come to it",
+		e.who(a), a.Section, e.seconds(e.f.At), e.h.comeTo(a.Section, a.Return), e.h.Parties)
+}
+
+// obtained says what a stuck client could not do.
+func (e explainer) obtained() string {
+	switch {
+	case e.h.Parties > 0:
+		return "passed the barrier"
+	case e.h.Quota:
+		return "was let in"
+	case e.h.Capacity > 1 && !e.h.Once:
+		return "obtained a permit"
+	}
+	return "obtained the lock"
 }
 
 // about tells a finding about one operation.
@@ -176,7 +209,7 @@ func (e explainer) about(a *Op) string {
 	case SelfRejected:
 		return fmt.Sprintf("%s was refused at %s although no later %s, and its section was never completed", e.deed(a), at, e.either("tenure had been granted", "section had begun"))
 	case Stuck:
-		return fmt.Sprintf("nobody obtained the lock for at least %s from %s, although %s was willing and no live holder was working", e.h.StuckAfter, at, e.name(a.Client))
+		return fmt.Sprintf("nobody %s for at least %s from %s, although %s was willing and no live holder was working", e.obtained(), e.h.StuckAfter, at, e.name(a.Client))
 	}
 	return ""
 }

@@ -43,6 +43,20 @@ func TestSentences(t *testing.T) {
 			B append 3 =2
 			A append 4 =3`,
 			"A appended 3 at 4.000s, and what A appended in this section does not stand together: somebody appended between"},
+		{OverCapacity, `lease 10; capacity 2
+			A acquire 0
+			B acquire 1
+			C acquire 2`,
+			"3 tenures held a permit at once from 2.000s, and 2 may: A, B, C"},
+		{OverCapacity, `nothing; capacity 1; quota
+			A acquire 0 expired=10
+			A release 1
+			B acquire 2`,
+			"the grant at 2.000s was number 2 of one window, and 1 may be: A, B"},
+		{OverCapacity, `nothing; blackbox; capacity 2; parties 2
+			A acquire 0
+			B acquire 1`,
+			"A passed the barrier of section 1 at 0.000s, when 1 of 2 had come to it"},
 	} {
 		h := story(c.text)
 		report := Check(h)

@@ -232,6 +232,55 @@ var findingCases = []verdictCase{
 		A release 2
 		C acquire 3`, "| kept safe"},
 
+	{OverCapacity, "a permit that expired leaves room", `lease 10; capacity 2
+		A acquire 0 expired=10 crash=1
+		B acquire 1
+		C acquire 11`, "| kept safe"},
+	{OverCapacity, "a quota's grant counts to the end of its window, also when its client is done", `nothing; capacity 2; quota
+		A acquire 0 expired=10
+		A release 1
+		B acquire 2 expired=10
+		B release 3
+		C acquire 4 until=5`, "over-capacity | broken safe"},
+	{OverCapacity, "the next window of a quota, with work left from the last", `nothing; capacity 1; quota; list; final 1 2
+		A acquire 0 expired=10
+		B acquire 11
+		A append 12 =1
+		B append 13 =2
+		A release 14`, "| kept safe"},
+	{OverCapacity, "all have come to the barrier", `nothing; blackbox; capacity 3; parties 3
+		A acquire 0..2..3
+		B acquire 1..2..3
+		C acquire 2`, "| kept safe"},
+	{OverCapacity, "a late write crosses a barrier, which is not about that", `nothing; capacity 2; parties 2; list; final 1 2
+		A acquire 0..2..2 granted=2
+		B acquire 1..2..2 granted=2
+		A append 3..9..? =1
+		B append 4 =2
+		A release 5
+		B release 6
+		A acquire 7..8..8
+		B acquire 7.5..8..8
+		A enter 8.2
+		B enter 8.5
+		A enter 10
+		B enter 10
+		A release 11
+		B release 11`, "| kept safe"},
+	{OverCapacity, "a barrier opens early", `nothing; blackbox; capacity 3; parties 3
+		A acquire 0..2..3
+		B acquire 1
+		C acquire 4`, "over-capacity over-capacity | broken safe"},
+	{OverCapacity, "who comes to a barrier twice is one party", `nothing; blackbox; capacity 2; parties 2
+		A acquire 0..0..?
+		A acquire 1 section=1
+		B acquire 2`, "over-capacity | broken safe"},
+	{OverCapacity, "a barrier's rounds are its sections", `nothing; blackbox; capacity 2; parties 2
+		A acquire 0..2..2
+		B acquire 1..2..2
+		A acquire 3
+		B acquire 4`, "over-capacity | broken safe"},
+
 	{RefusedLate, "the old token is refused", `lease 10; tokens; final 1
 		A acquire 0 token=33 expired=10 learned=13
 		B acquire 11 token=34
@@ -320,6 +369,17 @@ var findingCases = []verdictCase{
 		C write 5 =3
 		A write 6 =4
 		B write 7 =5`, "overlap two-writers | overlap two-writers"},
+	{TwoWriters, "a quota says when to begin, not how many may be at it", `nothing; capacity 2; quota
+		A acquire 0 expired=10
+		B acquire 1 expired=10
+		A enter 2
+		B enter 3
+		C acquire 11
+		C enter 12
+		A append 13 =1
+		B append 14 =2
+		A release 15
+		B release 16`, "| kept safe"},
 	{TwoWriters, "as many as the permits", `nothing; capacity 2
 		A acquire 0
 		B acquire 1

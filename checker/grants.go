@@ -85,7 +85,7 @@ func (c *Checker) within(t *tenure, i Instant, sent clock.Time) bool {
 // this one's promise, with no release sent. A crash of the client does not end
 // a lease. Where several may hold at once, passing on means nothing.
 func (c *Checker) checkPassing(t *tenure) {
-	if c.capacity > 1 || t.next == none || !t.acknowledged() || !t.granted(c.h) {
+	if !c.exclusive || t.next == none || !t.acknowledged() || !t.granted(c.h) {
 		return
 	}
 	if c.within(t, t.passed, t.ackPassed) && !t.released.Before(t.passed) {
@@ -181,7 +181,8 @@ func (c *Checker) checkReturnedTokens() {
 	}
 }
 
-// checkCapacity reports every grant that made more live grants than may be.
+// checkCapacity reports every grant that made more live grants than may be. A
+// quota's grants live until their window ends, whatever their clients do.
 func (c *Checker) checkCapacity() {
 	live := c.active[:0]
 	for _, i := range c.order {

@@ -169,11 +169,18 @@ type History struct {
 	KnowsGrants bool
 	// Omniscient says that Effect, Decision and Applied are known for every operation.
 	Omniscient bool
-	Tokens     bool  // the design hands out ordered fencing tokens
-	Capacity   int   // how many may hold at once; 0 means 1
-	Once       bool  // the workload's writes must each take effect at most once
-	Data       Data  //
-	Initial    int64 // the register's value at the start
+	Tokens     bool // the design hands out ordered fencing tokens
+	Capacity   int  // how many may hold at once; 0 means 1
+	// Quota says that a grant is used up and never given back: Capacity is how
+	// many may be granted in one window, at whose end all its grants end. Who
+	// believes or works at one time does not matter then.
+	Quota bool
+	// Parties makes the lock a barrier: in a section nobody may obtain it before
+	// so many clients have called for it in theirs of the same number. 0: it is none.
+	Parties int
+	Once    bool  // the workload's writes must each take effect at most once
+	Data    Data  //
+	Initial int64 // the register's value at the start
 	// Final is the data at the end: the register's value, or the list. Nil if
 	// nobody looked.
 	Final []int64
@@ -186,6 +193,20 @@ type History struct {
 
 	Ops []Op // in order of invocation
 }
+
+// Lockless reports whether there was no lock at all, so that nobody can have
+// believed that it held one.
+func (h *History) Lockless() bool {
+	return !h.KnowsGrants && h.Promise == NoPromise && h.Parties == 0
+}
+
+// held reports whether what is granted is held for as long as the work goes on.
+// A quota and a barrier say when to begin, and not how many may be at it.
+func (h *History) held() bool { return !h.Quota && h.Parties == 0 }
+
+// exclusive reports whether one client at a time was to work. Only then do
+// sections owe a sequential order, and is a grant to another the end of one's own.
+func (h *History) exclusive() bool { return h.Capacity <= 1 && h.held() }
 
 // Finding is one thing that the check found.
 type Finding struct {

@@ -18,6 +18,8 @@ package checker
 //	omniscient      effect, decision and applied are known for every operation
 //	tokens          the design hands out ordered fencing tokens
 //	capacity        how many may hold at once; default 1
+//	quota           what is granted is used up: capacity is of one window, which ends with its grants
+//	parties         of a barrier: how many must call for a section before one may obtain it; default 0, none
 //	once            each write must take effect at most once
 //	data            "register" or "list"; default "register"
 //	initial         the register's value at the start; default 0
@@ -115,6 +117,8 @@ type headerLine struct {
 	Omniscient bool     `json:"omniscient,omitempty"`
 	Tokens     bool     `json:"tokens,omitempty"`
 	Capacity   int      `json:"capacity,omitempty"`
+	Quota      bool     `json:"quota,omitempty"`
+	Parties    int      `json:"parties,omitempty"`
 	Once       bool     `json:"once,omitempty"`
 	Data       string   `json:"data"`
 	Initial    int64    `json:"initial,omitempty"`
@@ -128,7 +132,7 @@ func headerOf(h *History) headerLine {
 	line := headerLine{
 		History: formatVersion, Clients: h.Clients, Promise: h.Promise.String(),
 		TTL: int64(h.TTL), Drift: int64(h.Drift), Grants: h.KnowsGrants, Omniscient: h.Omniscient,
-		Tokens: h.Tokens, Capacity: h.Capacity, Once: h.Once, Data: h.Data.String(),
+		Tokens: h.Tokens, Capacity: h.Capacity, Quota: h.Quota, Parties: h.Parties, Once: h.Once, Data: h.Data.String(),
 		Initial: h.Initial, FaultsOver: moment(h.FaultsOver), StuckAfter: int64(h.StuckAfter),
 		End: int64(h.End),
 	}

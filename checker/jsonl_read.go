@@ -129,6 +129,8 @@ func (d *decoder) readHeader() {
 	d.decode("tokens", &h.Tokens)
 	d.decode("once", &h.Once)
 	h.Capacity = int(d.integer("capacity", 0, 1<<31-1))
+	d.decode("quota", &h.Quota)
+	h.Parties = int(d.integer("parties", 0, 1<<31-1))
 	d.decode("initial", &h.Initial)
 	d.decode("final", &h.Final)
 	if h.Final != nil && h.Data == Register && len(h.Final) != 1 {

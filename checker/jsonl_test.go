@@ -21,6 +21,7 @@ func TestHistoryRoundTrip(t *testing.T) {
 			fromOutside(h)
 		}
 		h.Tokens, h.Capacity = rapid.Bool().Draw(t, "tokens"), rapid.IntRange(0, 3).Draw(t, "capacity")
+		h.Quota, h.Parties = rapid.Bool().Draw(t, "quota"), rapid.IntRange(0, 3).Draw(t, "parties")
 		if rapid.Bool().Draw(t, "faults never end") {
 			h.FaultsOver = Never
 		}

@@ -32,9 +32,11 @@ type BlackBox struct {
 //     expiry is an operation of its own that may happen once the promise has
 //     ended. Only where the grants are known.
 //   - "mutex": what Jepsen checks, a lock that is held from an acquire's
-//     return to the end of the client's belief.
+//     return to the end of the client's belief. Of a semaphore so many may
+//     hold it as it has permits. Not for quotas, whose clients hold nothing,
+//     nor for barriers, which let in all.
 //   - "sections": whole critical sections as atomic operations on the data.
-//     Not for semaphores, whose sections may interleave.
+//     Only where one is to work at a time: the sections of others may interleave.
 //
 // Unknown outcomes are resolved from what the history knows, because porcupine
 // takes exponential time in operations that never return.
@@ -45,8 +47,10 @@ func Porcupine(h *History, timeout time.Duration) []BlackBox {
 	if h.KnowsGrants {
 		boxes = append(boxes, expiryBox(c))
 	}
-	boxes = append(boxes, mutexBox(c))
-	if c.capacity == 1 {
+	if h.held() {
+		boxes = append(boxes, mutexBox(c))
+	}
+	if c.exclusive {
 		if box, ok := sectionsBox(c); ok {
 			boxes = append(boxes, box)
 		}
@@ -152,7 +156,7 @@ func expiryBox(c *Checker) BlackBox {
 // semaphore, all that counts is when the grant did end.
 func (c *Checker) mayEnd(n *tenure) Instant {
 	switch {
-	case c.capacity > 1 || c.h.Promise == NoPromise:
+	case !c.exclusive || c.h.Promise == NoPromise:
 		return n.op.Ended
 	case !n.acknowledged():
 		return n.op.Granted

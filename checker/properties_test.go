@@ -122,7 +122,7 @@ func drawNonsense(t *rapid.T, instant *rapid.Generator[Instant]) *History {
 	h := &History{
 		Clients: []string{"A", "B"}, Promise: Promise(small("promise") & 3), TTL: time.Duration(small("ttl")),
 		Drift: time.Duration(small("drift")), KnowsGrants: flag("grants"), Omniscient: flag("omniscient"),
-		Tokens: flag("tokens"), Capacity: int(small("capacity")), Once: flag("once"), Data: Data(small("data") & 1),
+		Tokens: flag("tokens"), Capacity: int(small("capacity")), Quota: flag("quota"), Parties: int(small("parties")), Once: flag("once"), Data: Data(small("data") & 1),
 		FaultsOver: instant.Draw(t, "over"), StuckAfter: time.Duration(small("stuck")), End: instant.Draw(t, "end").At,
 	}
 	if flag("final") {

@@ -24,11 +24,11 @@ func (s *section) reads() bool { return s.read != nil }
 func (s *section) writes() bool { return s.write != nil }
 
 // checkSerial reports lost-update: no sequential order of the sections
-// explains the accepted operations. Several holders of a semaphore may work at
-// once, so their sections owe no such order.
+// explains the accepted operations. Where several may work at once, their
+// sections owe no such order.
 func (c *Checker) checkSerial() {
 	switch {
-	case c.capacity > 1:
+	case !c.exclusive:
 	case c.h.Data == List:
 		c.checkList()
 	default:

@@ -20,7 +20,7 @@ import (
 //	A release 5..6..7
 //
 // The first line sets the header: lease TTL [DRIFT], session, tokens, blackbox
-// (neither omniscient nor knowing the grants), capacity N, once, list, initial N,
+// (neither omniscient nor knowing the grants), capacity N, quota, parties N, once, list, initial N,
 // final N..., faults T, stuck T, end T.
 //
 // Times are seconds: "1" for call, effect and return one right after the
@@ -83,6 +83,10 @@ func (s *storyteller) header(line string) {
 			s.h.Omniscient, s.h.KnowsGrants = false, false
 		case "capacity":
 			s.h.Capacity = int(number(f[1]))
+		case "quota":
+			s.h.Quota = true
+		case "parties":
+			s.h.Parties = int(number(f[1]))
 		case "once":
 			s.h.Once = true
 		case "list":

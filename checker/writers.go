@@ -8,7 +8,7 @@ type staleWrite struct {
 
 // checkWriters reports stale-write and two-writers.
 func (c *Checker) checkWriters() {
-	if c.capacity > 1 {
+	if !c.exclusive {
 		c.checkWorkers()
 		return
 	}
@@ -104,9 +104,14 @@ func (c *Checker) basis(write *act) act {
 	return act{}
 }
 
-// checkWorkers reports two-writers for a semaphore: more than its capacity had
-// their work, from first to last accepted operation, at one time.
+// checkWorkers reports two-writers for a semaphore: more than its capacity
+// worked at once. A tenure works from its first accepted operation to its last,
+// whatever its client believed and the service thought. Whom a quota or a
+// barrier let in may work whenever they like.
 func (c *Checker) checkWorkers() {
+	if !c.h.held() {
+		return
+	}
 	working := c.active[:0]
 	for i := range c.accepted {
 		a := &c.accepted[i]

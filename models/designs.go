@@ -50,6 +50,27 @@ func Designs() []*Design {
 		{Name: "redis-replica/lua-token", Summary: "lua-token on a primary with replicas: a failover can take the counter back",
 			Source: "https://redis.io/docs/latest/operate/oss_and_stack/management/sentinel/",
 			Tokens: OrderedTokens, Promise: LeasePromise, Build: redisReplicaSystem(redisVariant{grasp: graspScript})},
+		{Name: "redis/semaphore-keys", Summary: "a semaphore: as many locks as permits, each SET NX PX; a client tries one key after the other",
+			Source: "https://redis.io/docs/latest/develop/clients/patterns/distributed-locks/",
+			Tokens: UniqueTokens, Promise: LeasePromise, Capacity: permits, Build: semaphoreKeys},
+		{Name: "redis/semaphore-zset", Summary: "a semaphore in a sorted set: the first K have a permit, in the order of the clients' clocks",
+			Source: "https://redis.io/ebook/part-2-core-concepts/chapter-6-application-components-in-redis/6-3-counting-semaphores/6-3-1-building-a-basic-counting-semaphore/",
+			Tokens: UniqueTokens, Promise: LeasePromise, Capacity: permits, Build: semaphoreZSet(false)},
+		{Name: "redis/semaphore-zset-server-time", Summary: "the same in one script, by the server's clock",
+			Source: "https://redis.io/docs/latest/commands/time/",
+			Tokens: UniqueTokens, Promise: LeasePromise, Capacity: permits, Build: semaphoreZSet(true)},
+		{Name: "redis/quota", Summary: "a quota for each window: INCR, then EXPIRE as a second command",
+			Source:   redisIncrManual,
+			Capacity: permits, Quota: true, Build: quotaSystem(false)},
+		{Name: "redis/quota-script", Summary: "the same in one script",
+			Source:   redisIncrManual,
+			Capacity: permits, Quota: true, Build: quotaSystem(true)},
+		{Name: "redis/barrier", Summary: "a barrier before every section: INCR, and wait until the counter says that all have come",
+			Source:  redisBarrierArticle,
+			Barrier: true, Build: barrierSystem(false)},
+		{Name: "redis/barrier-names", Summary: "the same with a set of names for each section, in which nobody counts twice",
+			Source:  redisBarrierArticle,
+			Barrier: true, Build: barrierSystem(true)},
 		redlockDesign("redlock", "a majority of N independent Redis servers; what is left of the lease is measured when the answers are in", redlockVariant{}),
 		redlockDesign("redlock/no-validity-check", "trusts the majority, however long the answers took", redlockVariant{trusting: true}),
 		redlockDesign("redlock/wall-clock", "measures how long the answers took by the wall clock", redlockVariant{wallClock: true}),
@@ -137,8 +158,10 @@ func Designs() []*Design {
 const inTransaction = "same-transaction"
 
 const (
-	pgAdvisoryManual = "https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS"
-	pgInsertManual   = "https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT"
+	redisIncrManual     = "https://redis.io/docs/latest/commands/incr/"
+	redisBarrierArticle = "https://oneuptime.com/blog/post/2026-01-21-redis-distributed-coordination/view"
+	pgAdvisoryManual    = "https://www.postgresql.org/docs/15/explicit-locking.html#ADVISORY-LOCKS"
+	pgInsertManual      = "https://www.postgresql.org/docs/15/sql-insert.html#SQL-ON-CONFLICT"
 )
 
 // redlockDesign is a design that asks several independent Redis servers.

@@ -83,8 +83,8 @@ type RedisCommand struct {
 	NX, XX  bool // SET
 	Get     bool // SET
 	KeepTTL bool // SET
-	// N is the number of replicas (WAIT), the score (ZADD), and the first
-	// rank (ZRANGE); M is the last rank.
+	// N is the number of replicas (WAIT), the score (ZADD), the first rank
+	// (ZRANGE), and ARGV[3] of EVAL where it is not 0; M is the last rank.
 	N, M     int64
 	From, To ScoreBound // ZREMRANGEBYSCORE
 	Script   *RedisScript
@@ -105,6 +105,9 @@ func (c *RedisCommand) Digest(d *sim.Digest) {
 	d.Int(int64(c.TTL))
 	if c.Script != nil {
 		d.Text(c.Script.Text)
+		if c.N != 0 {
+			d.Int(c.N)
+		}
 	}
 	if c.Verb >= RedisWait {
 		d.Int(c.N)
@@ -187,6 +190,9 @@ func (c *RedisCommand) scriptArgs() []string {
 	if c.TTL != 0 {
 		out = append(out, number(c.TTL.Milliseconds()))
 	}
+	if c.N != 0 {
+		out = append(out, number(c.N))
+	}
 	return out
 }
 
@@ -198,9 +204,14 @@ func (c *RedisCommand) String() string {
 	if c.Script != nil {
 		args[1], from = c.Script.name(), 2
 		args = append(args[:2], args[3:]...) // the number of keys is for machines
-		if c.TTL != 0 {                      // and what the last argument means, for people
+		var limit []string
+		if c.N != 0 { // and what the last arguments mean, for people
+			limit, args = []string{"LIMIT", number(c.N)}, args[:len(args)-1]
+		}
+		if c.TTL != 0 {
 			args = append(args[:len(args)-1], "PX", args[len(args)-1])
 		}
+		args = append(args, limit...)
 	}
 	long := c.Value.String()
 	for i := from; i < len(args); i++ {

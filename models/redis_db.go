@@ -1,13 +1,14 @@
 package models
 
-// redisEntry is one key. Op is provenance that no program can see: the
-// operation that created the entry.
+// redisEntry is one key. Op and last are provenance that no program can see: the
+// operations that created the entry and that wrote its value last.
 type redisEntry struct {
 	key     string
 	value   RedisValue
 	members []redisMember // of a sorted set; none: a string. An empty set does not exist
 	expires int64         // wall-clock millisecond after which it is gone; 0: never
 	op      int32
+	last    int32
 }
 
 func (e *redisEntry) gone(now int64) bool { return e.expires != 0 && now > e.expires }
@@ -21,6 +22,7 @@ func (e *redisEntry) sorted() bool { return len(e.members) > 0 }
 type redisDB struct {
 	entries []redisEntry
 	now     int64 // the command's time, in wall-clock milliseconds: frozen while it runs
+	micros  int64 // and in microseconds, which TIME tells
 	op      int32 // the operation that the command belongs to
 
 	// replica makes expired keys stay: they are hidden from whoever asks, by
@@ -102,7 +104,7 @@ func (db *redisDB) entry(key string) *redisEntry {
 // millisecond (0: never).
 func (db *redisDB) set(key string, v RedisValue, expires int64) {
 	e := db.entry(key)
-	e.value, e.members, e.expires, e.op = v, nil, expires, db.op
+	e.value, e.members, e.expires, e.op, e.last = v, nil, expires, db.op, db.op
 	db.put(e)
 }
 
@@ -134,6 +136,7 @@ func (db *redisDB) incr(key string) RedisReply {
 		return redisFail(errOverflow)
 	}
 	e.value.n++
+	e.last = db.op
 	db.put(e)
 	return redisNumber(e.value.n)
 }

@@ -29,6 +29,8 @@ type redisEffect struct {
 	value RedisValue
 	n     int64 // put, expire: wall-clock millisecond; zadd: score
 	op    int32
+	// entered is a new member's rank when it was added: provenance, as op is.
+	entered int32
 }
 
 // apply carries a change out, whatever the clock says: neither a replica nor a
@@ -63,7 +65,7 @@ func (db *redisDB) alter(i int, f *redisEffect) {
 		if r := e.rank(f.value); r >= 0 {
 			e.leave(r)
 		}
-		e.place(redisMember{member: f.value, score: f.n, op: f.op})
+		e.place(redisMember{member: f.value, score: f.n, op: f.op, entered: f.entered})
 	case effectZRem:
 		if r := e.rank(f.value); r >= 0 {
 			e.leave(r)
@@ -80,7 +82,7 @@ func (db *redisDB) snapshot() []redisEffect {
 	for i := range db.entries {
 		e := &db.entries[i]
 		for _, m := range e.members {
-			out = append(out, redisEffect{kind: effectZAdd, key: e.key, value: m.member, n: m.score, op: m.op})
+			out = append(out, redisEffect{kind: effectZAdd, key: e.key, value: m.member, n: m.score, op: m.op, entered: m.entered})
 		}
 		switch {
 		case !e.sorted():

@@ -101,7 +101,11 @@ func (l *redisLink) on(t *sim.Task, conn *sim.Conn, c *RedisCommand) (*RedisRepl
 	if err != nil {
 		return nil, err
 	}
-	r := p.(*RedisReply)
+	return l.read(t, conn, body, p.(*RedisReply))
+}
+
+// read makes of a reply what its client does.
+func (l *redisLink) read(t *sim.Task, conn *sim.Conn, body *RedisCommand, r *RedisReply) (*RedisReply, error) {
 	switch {
 	case r.failed("READONLY"), r.failed("UNBLOCKED"):
 		t.Hangup(conn)
@@ -110,4 +114,38 @@ func (l *redisLink) on(t *sim.Task, conn *sim.Conn, c *RedisCommand) (*RedisRepl
 		panic("redis: " + body.String() + ": " + r.String())
 	}
 	return r, nil
+}
+
+// pipeline sends commands without waiting for the answers in between, and
+// returns the last one's answer.
+func (l *redisLink) pipeline(t *sim.Task, commands ...RedisCommand) (*RedisReply, error) {
+	for {
+		conn, err := l.open(t)
+		if err != nil {
+			return nil, err
+		}
+		r, err := l.allOn(t, conn, commands)
+		if !errors.Is(err, sim.ErrClosed) { // else the last of them was not sent
+			return r, err
+		}
+	}
+}
+
+func (l *redisLink) allOn(t *sim.Task, conn *sim.Conn, commands []RedisCommand) (last *RedisReply, err error) {
+	calls, bodies := make([]*sim.Call, len(commands)), make([]*RedisCommand, len(commands))
+	for i := range commands {
+		bodies[i] = l.env.commands.Get()
+		*bodies[i] = commands[i]
+		calls[i] = t.Start(conn, bodies[i], l.env.Options.CallTimeout)
+	}
+	for i, call := range calls {
+		p, err := t.Await(call)
+		if err != nil {
+			return nil, err
+		}
+		if last, err = l.read(t, conn, bodies[i], p.(*RedisReply)); err != nil {
+			return nil, err
+		}
+	}
+	return last, nil
 }

@@ -117,10 +117,13 @@ func (e *miniEngine) look(op int32) {
 		k := redisEntry{key: key, op: op}
 		if text, err := e.db.Get(key); err == nil {
 			k.value = RedisString(text)
-		} else {
-			k.members = someMembers
 		}
-		if was := peekAt(old, key); was != nil && (k.sorted() || !was.sorted()) { // a set does not become a string
+		was := peekAt(old, key)
+		if k.last = op; was != nil && !was.sorted() && was.value == k.value {
+			k.last = was.last
+		}
+		k.members = e.membersOf(key, was, op)
+		if was != nil && (k.sorted() || !was.sorted()) { // a set does not become a string
 			k.op = was.op
 		}
 		if left := e.db.TTL(key); left > 0 {
@@ -133,8 +136,26 @@ func (e *miniEngine) look(op int32) {
 	}
 }
 
-// someMembers stands for the members of a sorted set: nobody asks for more.
-var someMembers = []redisMember{{}}
+// membersOf reads a sorted set. Members that are new since it was looked at last
+// belong to op.
+func (e *miniEngine) membersOf(key string, was *redisEntry, op int32) []redisMember {
+	scores, err := e.db.SortedSet(key)
+	if err != nil {
+		return nil
+	}
+	names, _ := e.db.ZMembers(key)
+	out := make([]redisMember, len(names))
+	for i, name := range names {
+		m := redisMember{member: RedisString(name), score: int64(scores[name]), op: op, entered: int32(i)}
+		if was != nil {
+			if r := was.rank(m.member); r >= 0 {
+				m.op, m.entered = was.members[r].op, was.members[r].entered
+			}
+		}
+		out[i] = m
+	}
+	return out
+}
 
 // follow keeps up with what a command has done.
 func (e *miniEngine) follow(c *RedisCommand, s *redisSession, r *RedisReply, op int32) {

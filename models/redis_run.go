@@ -9,11 +9,14 @@ import (
 // wallMillis is a wall clock as Redis counts it.
 func wallMillis(wall clock.Reading) int64 { return int64(wall) / int64(time.Millisecond) }
 
+// wallMicros is a wall clock as TIME tells it, and as a client's time.time() does.
+func wallMicros(wall clock.Reading) int64 { return int64(wall) / int64(time.Microsecond) }
+
 // run implements redisEngine: it executes one command of a session atomically
 // at the given wall-clock time. Time stands still while a transaction or a
 // script runs, so no key expires inside.
 func (db *redisDB) run(c *RedisCommand, s *redisSession, wall clock.Reading, op int32) RedisReply {
-	db.now, db.op = wallMillis(wall), op
+	db.now, db.micros, db.op = wallMillis(wall), wallMicros(wall), op
 	switch c.Verb {
 	case RedisMulti:
 		if s.multi {
@@ -51,7 +54,7 @@ func (db *redisDB) run(c *RedisCommand, s *redisSession, wall clock.Reading, op 
 
 // redisTime answers TIME: seconds and microseconds, as strings.
 func redisTime(wall clock.Reading) RedisReply {
-	micros := int64(wall) / int64(time.Microsecond)
+	micros := wallMicros(wall)
 	return redisList([]RedisReply{redisBulk(RedisInt(micros / 1_000_000)), redisBulk(RedisInt(micros % 1_000_000))})
 }
 

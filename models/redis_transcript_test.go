@@ -72,13 +72,16 @@ func parseRedis(t testing.TB, line string) RedisCommand {
 		c.From, c.To = parseBound(arg(2)), parseBound(arg(3))
 	case RedisWait:
 		c.Key, c.N, c.TTL = "", number(1), time.Duration(number(2))*time.Millisecond
-	case RedisEval, RedisEvalSHA: // EVAL script key value ttl key2
+	case RedisEval, RedisEvalSHA: // EVAL script key value ttl key2, or takePermit key value ttl limit
 		c.Script = map[string]*RedisScript{"compareAndDelete": &compareAndDelete, "setAndCount": &setAndCount,
-			"extendIfMine": &extendIfMine, "extendOrRecreate": &extendOrRecreate}[arg(1)]
+			"extendIfMine": &extendIfMine, "extendOrRecreate": &extendOrRecreate, "takePermit": &takePermit, "countIfRoom": &countIfRoom}[arg(1)]
 		require.NotNil(t, c.Script, line)
 		c.Key, c.Value, c.Key2 = arg(2), RedisString(arg(3)), arg(5)
 		if arg(4) != "" {
 			c.TTL = time.Duration(number(4)) * time.Millisecond
+		}
+		if c.Script == &takePermit {
+			c.Key2, c.N = "", number(5)
 		}
 	}
 	return c
@@ -244,6 +247,14 @@ var redisTranscripts = []struct {
 	{loadTranscript, "eval.c: a script is kept before it runs", []string{
 		"ZADD z 1 a -> :1", "MULTI -> +OK", "EVAL compareAndDelete z v -> +QUEUED", "EVALSHA compareAndDelete l v -> +QUEUED",
 		"EXEC -> [-WRONGTYPE Operation against a key holding the wrong kind of value script: " + compareAndDelete.SHA() + ", on @user_script:2. :0]"}},
+	{"a semaphore in a script", "redis.io/commands/time, zremrangebyscore", []string{
+		"EVAL takePermit z a 400 2 -> :1", "+30 EVAL takePermit z b 400 2 -> :1", "+30 EVAL takePermit z c 400 2 -> :0", "ZRANGE z 0 -1 -> [\"a\" \"b\"]", "ZREM z a -> :1",
+		"EVAL takePermit z c 400 2 -> :1", "ZRANGE z 0 -1 -> [\"b\" \"c\"]", "+450 EVAL takePermit z d 400 2 -> :1", "ZRANGE z 0 -1 -> [\"d\"]", "SET s v -> +OK",
+		"EVAL takePermit s a 400 2 -> -WRONGTYPE Operation against a key holding the wrong kind of value script: " + takePermit.SHA() + ", on @user_script:4."}},
+	{"a quota in a script", "redis.io/commands/incr, Rate limiter 2", []string{
+		"EVAL countIfRoom n 2 400 -> :1", "+30 EVAL countIfRoom n 2 400 -> :1", "EVAL countIfRoom n 2 400 -> :0", "GET n -> \"3\"", "+450 EVAL countIfRoom n 2 400 -> :1", "GET n -> \"1\"",
+		"SET s x -> +OK", "EVAL countIfRoom s 2 400 -> -ERR value is not an integer or out of range script: " + countIfRoom.SHA() + ", on @user_script:2.",
+		"INCR m -> :1", "EVAL countIfRoom m 2 400 -> :1", "TTL m -> :-1"}},
 	{"WAIT without replicas, or inside a transaction, does not wait", "redis.io/commands/wait", []string{
 		"WAIT 0 0 -> :0", "WAIT 0 -1 -> -ERR timeout is negative", "MULTI -> +OK", "WAIT 1 1000 -> +QUEUED", "EXEC -> [:0]"}},
 }
@@ -271,6 +282,9 @@ func TestRedisArguments(t *testing.T) {
 	c := parseRedis(t, "EVAL setAndCount lock 7 100 lock:token")
 	require.Equal(t, []string{"EVAL", setAndCount.Text, "2", "lock", "lock:token", "7", "100"}, c.Args())
 	require.Equal(t, "EVAL 'set nx, incr token' lock lock:token 7 PX 100", c.String())
+	c = parseRedis(t, "EVAL takePermit lock 7 100 3")
+	require.Equal(t, []string{"EVAL", takePermit.Text, "1", "lock", "7", "100", "3"}, c.Args())
+	require.Equal(t, "EVAL 'zadd if there is room' lock 7 PX 100 LIMIT 3", c.String())
 	c = parseRedis(t, "EVALSHA compareAndDelete lock 7")
 	require.Equal(t, []string{"EVALSHA", compareAndDelete.SHA(), "1", "lock", "7"}, c.Args())
 	require.Len(t, compareAndDelete.SHA(), 40)

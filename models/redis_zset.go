@@ -6,7 +6,10 @@ package models
 type redisMember struct {
 	member RedisValue
 	score  int64
-	op     int32
+	// Provenance that no program can see: the operation that added the member,
+	// and the rank that it had then.
+	op      int32
+	entered int32
 }
 
 // before is the order of a sorted set: by score, then by member, byte by byte.
@@ -27,14 +30,15 @@ func (e *redisEntry) rank(member RedisValue) int {
 	return -1
 }
 
-// place puts a member where it belongs.
-func (e *redisEntry) place(m redisMember) {
+// place puts a member where it belongs and returns its rank.
+func (e *redisEntry) place(m redisMember) int {
 	i := len(e.members)
 	e.members = append(e.members, m)
 	for ; i > 0 && m.before(&e.members[i-1]); i-- {
 		e.members[i] = e.members[i-1]
 	}
 	e.members[i] = m
+	return i
 }
 
 func (e *redisEntry) leave(i int) redisMember {
@@ -53,10 +57,15 @@ func (db *redisDB) zadd(key string, member RedisValue, score int64) bool {
 		if e.members[i].score == score {
 			return false
 		}
-		m.op = e.leave(i).op
+		old := e.leave(i)
+		m.op, m.entered = old.op, old.entered
 	}
-	e.place(m)
-	db.changed(redisEffect{kind: effectZAdd, key: key, value: member, n: score, op: m.op})
+	rank := e.place(m)
+	if i < 0 {
+		m.entered = int32(rank)
+		e.members[rank].entered = m.entered
+	}
+	db.changed(redisEffect{kind: effectZAdd, key: key, value: member, n: score, op: m.op, entered: m.entered})
 	return i < 0
 }
 

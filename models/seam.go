@@ -162,6 +162,8 @@ type Options struct {
 	IdleInTransaction time.Duration // idle_in_transaction_session_timeout; 0: off
 	PoolSize          int           // of PgBouncer
 
+	Permits int // of semaphores and quotas
+
 	Engine string // of Redis servers, one of Engines(); empty: the native one
 }
 
@@ -243,6 +245,12 @@ type Design struct {
 	Hosts string
 	// Jobs: it hands out jobs, several at a time, and each is to be done once.
 	Jobs bool
+	// Capacity is how many may hold at once; nil: one.
+	Capacity func(Options) int
+	// Quota: a grant is used up. Capacity counts the grants of one window.
+	Quota bool
+	// Barrier: it lets everybody in as soon as everybody has come.
+	Barrier bool
 	// Build adds the design's servers to the world.
 	Build func(env *Env) System
 }
@@ -258,7 +266,10 @@ type System struct {
 	// Holder tells, from the servers' states alone, whose grant is current.
 	// Nil means that there is no lock service: a client counts as granted
 	// when its acquire returns.
-	Holder   func() Holding
+	Holder func() Holding
+	// Holders is Holder for a design that may have several: it appends whose
+	// grants are current, each acquire at most once.
+	Holders  func(into []Holding) []Holding
 	Lock     func(client *sim.Process) Lock
 	Protocol func(client *sim.Process) Protocol
 }
@@ -303,7 +314,7 @@ func (d *Design) Serves(r *ResourceKind) error {
 	switch {
 	case d.Own != "" && d.Own != r.Name:
 		return errors.New(d.Name + " keeps the data itself: it serves the resource " + d.Own + " and not " + r.Name)
-	case d.Jobs && (r.client.marks || r.client.versions):
+	case (d.Jobs || d.several()) && (r.client.marks || r.client.versions):
 		return errors.New("resource " + r.Name + " is for one owner at a time, and " + d.Name + " lets several work at once")
 	case r.Hosted && d.Own != r.Name && d.Hosts != r.Name:
 		return errors.New("resource " + r.Name + " lives in the lock's own servers, and those of " + d.Name + " keep no data")
@@ -312,6 +323,23 @@ func (d *Design) Serves(r *ResourceKind) error {
 		return errors.New("resource " + r.Name + " compares " + r.Needs.String() + " tokens, and " + d.Name + " hands out " + tokenPhrase(d.Tokens))
 	}
 	return nil
+}
+
+// several reports whether it is made to let several work at once.
+func (d *Design) several() bool { return d.Capacity != nil || d.Barrier }
+
+// Kind says what it is, in one word: a lock, a semaphore, a quota or a barrier.
+// What a story about one kind shows means nothing for another.
+func (d *Design) Kind() string {
+	switch {
+	case d.Barrier:
+		return "barrier"
+	case d.Quota:
+		return "quota"
+	case d.Capacity != nil:
+		return "semaphore"
+	}
+	return "lock"
 }
 
 func tokenPhrase(k Tokens) string {

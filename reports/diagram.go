@@ -334,15 +334,15 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 	proc := d.procOf[o.Client]
 	if w := &d.waits[o.ID]; w.refused > 2 && d.drawn(proc) {
 		r := row{at: w.last, where: d.at(w.last, func(e *sim.Event) bool { return e.Proc == proc }), client: o.Client,
-			from: proc, to: d.askedOf[o.ID], ends: folded, label: fmt.Sprintf("+%d %s", w.refused-1, w.word())}
+			from: proc, to: d.askedOf[o.ID], ends: folded, label: fmt.Sprintf("+%d %s", w.refused-1, d.wordOf(w))}
 		if !d.drawn(r.to) {
 			r.to, r.on, r.remark = proc, proc, fmt.Sprintf("%d more tries", w.refused-1)
 		}
 		d.rows = append(d.rows, r)
 	}
-	if on := d.lockColumn(); d.knowsGrants() && o.Ended.Known() && o.End != checker.EndReleased && on >= 0 {
+	if on := d.lockColumn(); d.knowsGrants() && o.Ended.Known() && o.End != checker.EndReleased && on >= 0 && !d.h.Quota {
 		where := d.at(o.Ended.At, func(e *sim.Event) bool { return e.Kind == sim.EventTimer || e.Kind == sim.EventArrive })
-		text := fmt.Sprintf("%s's lock %s", shortName(d.clientName(o.Client)), d.endWord(o))
+		text := fmt.Sprintf("%s's %s %s", shortName(d.clientName(o.Client)), d.nouns().noun, d.endWord(o))
 		d.rows = append(d.rows, row{at: o.Ended.At, where: where, on: d.columns[on].proc, remark: text, client: o.Client})
 	}
 	if o.Loss == checker.LossLearned && d.drawn(proc) && !d.lockless() {
@@ -353,6 +353,15 @@ func (d *diagram) tenureNotes(o *checker.Op) {
 		}
 		d.rows = append(d.rows, r)
 	}
+}
+
+// wordOf says in a word what became of the tries of a wait. At a barrier nobody
+// is refused.
+func (d *diagram) wordOf(w *wait) string {
+	if d.h.Parties > 0 && w.silent == 0 {
+		return "not yet"
+	}
+	return w.word()
 }
 
 func (d *diagram) lockColumn() int {

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"locklab/checker"
 	"locklab/clock"
 	"locklab/sim"
 )
@@ -145,13 +146,27 @@ func (d *diagram) lifeline(col *column, at clock.Time, where int) (r rune, color
 	if col.proc != noProcess && inSpans(d.stops[col.proc], where) {
 		return '▒', "35", ""
 	}
-	if h := d.holder(at); col.lock && h != nil {
-		return '┃', "1;36", shortName(d.clientName(h.Client))
+	if col.lock {
+		if holders := d.holders(at); len(holders) > 0 {
+			return '┃', "1;36", fit(d.numbers(holders), d.spacing-2)
+		}
 	}
 	if c := d.client(col.proc); c >= 0 && d.believes(c, at) != nil {
 		return '║', "1;36", ""
 	}
 	return '│', "2", ""
+}
+
+// numbers are those of the holders' clients: 1,3.
+func (d *diagram) numbers(holders []*checker.Op) string {
+	out := ""
+	for i, h := range holders {
+		if i > 0 {
+			out += ","
+		}
+		out += shortName(d.clientName(h.Client))
+	}
+	return out
 }
 
 // breakLine stands for a stretch in which nothing happens, or nothing is
@@ -309,10 +324,10 @@ func (d *diagram) legend(w io.Writer) error {
 	if d.lockless() {
 		explain("║ in its section", '║', '╫')
 	} else {
-		explain("║ believes it holds the lock", '║', '╫')
+		explain("║ believes it "+d.nouns().holds, '║', '╫')
 	}
 	explain("▒ stopped", '▒')
-	explain("┃1 the lock is client-1's", '┃')
+	explain("┃1 "+d.nouns().isHis, '┃')
 	explain("~ time passes", '~')
 	explain("┼ ╫ ╂ an arrow passes by", '┼', '╫', '╂')
 	explain("× is lost", '×')

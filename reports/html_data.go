@@ -202,7 +202,14 @@ func (s *scene) chooseLanes() {
 			locks++
 		}
 	}
-	if locks > 1 && s.knowsGrants() {
+	several := s.h.Capacity > 1 && !s.h.Once && s.knowsGrants()
+	switch {
+	case several:
+		s.grants = 0
+		for i := range s.slots() {
+			s.lanes = append(s.lanes, []int64{s.text(fmt.Sprintf("%s %d", s.nouns().noun, i+1)), laneGrants, 0})
+		}
+	case locks > 1 && s.knowsGrants():
 		s.grants = 0
 		s.lanes = append(s.lanes, []int64{s.text("the lock"), laneGrants, 0})
 	}
@@ -212,7 +219,7 @@ func (s *scene) chooseLanes() {
 				continue
 			}
 			s.laneOf[id] = len(s.lanes)
-			if p.Lock && locks == 1 {
+			if p.Lock && locks == 1 && !several {
 				s.grants = len(s.lanes)
 			}
 			s.lanes = append(s.lanes, []int64{s.text(p.Name), role, int64(s.client(sim.ProcID(id)) + 1)})
@@ -253,7 +260,7 @@ func (s *scene) mark(p sim.ProcID, at clock.Time, kind int, label string, client
 
 // addBeliefs draws when each client believes that it holds the lock.
 func (s *scene) addBeliefs() {
-	label := "believes it holds the lock"
+	label := "believes it " + s.nouns().holds
 	if s.lockless() {
 		label = "at work, without a lock"
 	}
@@ -271,13 +278,42 @@ func (s *scene) addGrants() {
 	}
 	ends := [...]string{checker.NotEnded: "", checker.EndExpired: "expired", checker.EndReleased: "released",
 		checker.EndTaken: "taken away", checker.EndLost: "lost"}
-	for _, h := range s.holdings {
+	slot := s.slotOf()
+	for i, h := range s.holdings {
 		end := ends[h.ended.End]
 		if h.ended.End == checker.EndExpired {
 			end = s.endWord(h.ended)
 		}
-		s.bar(s.grants, barGrant, h.from.At, h.ended.Ended.At, end, h.tenure.Client, h.tenure.Token)
+		s.bar(s.grants+slot[i], barGrant, h.from.At, h.ended.Ended.At, end, h.tenure.Client, h.tenure.Token)
 	}
+}
+
+// slotOf gives each holding the first place that is free: one lane of those
+// that a design with several holders has. Where there is one at a time it is
+// the first.
+func (s *scene) slotOf() []int {
+	out := make([]int, len(s.holdings))
+	if s.h.Capacity <= 1 || s.h.Once {
+		return out
+	}
+	var busy []checker.Instant // until when, by slot
+	for i, h := range s.holdings {
+		n := slices.IndexFunc(busy, func(until checker.Instant) bool { return !h.from.Before(until) })
+		if n < 0 {
+			n, busy = len(busy), append(busy, checker.Instant{})
+		}
+		busy[n], out[i] = h.ended.Ended, n
+	}
+	return out
+}
+
+// slots is how many places the holdings take up, at least one.
+func (s *scene) slots() int {
+	n := 1
+	for _, slot := range s.slotOf() {
+		n = max(n, slot+1)
+	}
+	return n
 }
 
 // addStops draws when processes could not run.

@@ -162,11 +162,21 @@ func (s *teller) tellWait(o *checker.Op) {
 	if w.refused == 0 {
 		return
 	}
-	text := s.clientName(o.Client) + " asks for the lock and gets no answer"
+	if s.h.Parties > 0 && w.silent == 0 {
+		text := fmt.Sprintf("%s waits at the barrier, and asks %s until %s whether all have come", s.clientName(o.Client), times(w.refused), seconds(w.last))
+		s.add(Line{At: w.first, Text: text, where: w.firstSeen, client: o.Client})
+		return
+	}
+	asks := s.clientName(o.Client) + " asks for " + s.nouns().the
+	text := asks + " and gets no answer"
 	if w.silent < w.refused {
-		text = s.clientName(o.Client) + " asks for the lock and is refused"
-		if h := s.holder(w.answered); h != nil {
-			text += ": " + s.holds(h, o)
+		text = asks + " and is refused"
+		switch holders := s.holders(w.answered); {
+		case s.h.Quota || len(holders) == 0:
+		case len(holders) == 1:
+			text += ": " + s.holds(holders[0], o)
+		default:
+			text += ": " + s.clientNames(holders) + " have one each"
 		}
 	}
 	if w.refused > 1 {
@@ -208,12 +218,22 @@ func (s *teller) holds(h, wants *checker.Op) string {
 	return "its own earlier request has it"
 }
 
+// clientNames lists the clients of tenures: client-1, client-2 and client-3.
+func (s *teller) clientNames(tenures []*checker.Op) string {
+	names := make([]string, len(tenures))
+	for i, o := range tenures {
+		names[i] = s.clientName(o.Client)
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
+}
+
 // tellAcquire tells a grant and that the client learns of it.
 func (s *teller) tellAcquire(o *checker.Op) {
 	name := s.clientName(o.Client)
 	learned := o.Outcome == checker.OK && o.Return.Known()
 	if s.knowsGrants() && o.Granted.Known() && (!learned || o.Return.At > o.Granted.At.Add(s.slow())) {
-		text := fmt.Sprintf("%s grants %s the lock", s.service(), name)
+		text := fmt.Sprintf("%s grants %s %s", s.service(), name, s.nouns().the)
 		if !learned {
 			text += fmt.Sprintf(", and %s never learns of it", name)
 		}
@@ -224,7 +244,7 @@ func (s *teller) tellAcquire(o *checker.Op) {
 		s.add(Line{At: o.Granted.At, Mark: mark, Text: text, where: s.byMessage(o, o.Granted.At), client: o.Client})
 	}
 	if o.Outcome == checker.Refused && o.Return.Known() {
-		s.add(Line{At: o.Return.At, Text: name + " gives up waiting for the lock", where: s.byMessage(o, o.Return.At), client: o.Client})
+		s.add(Line{At: o.Return.At, Text: name + " gives up waiting for " + s.nouns().the, where: s.byMessage(o, o.Return.At), client: o.Client})
 	}
 	if !learned {
 		return
@@ -233,7 +253,7 @@ func (s *teller) tellAcquire(o *checker.Op) {
 	if s.res.Params.Sections > 1 {
 		section = fmt.Sprintf(" for section %d", o.Section)
 	}
-	text := fmt.Sprintf("%s acquires the lock%s%s%s", name, section, token(o.Token, " with token %d"), s.promise(o))
+	text := fmt.Sprintf("%s %s%s%s%s", name, s.nouns().acquires, section, token(o.Token, " with token %d"), s.promise(o))
 	if o.Sent.At != 0 && o.Return.At > o.Sent.At.Add(s.slow()) {
 		text += fmt.Sprintf(", for which it had asked at %s", seconds(o.Sent.At))
 	}
@@ -319,8 +339,12 @@ func (s *teller) tellEndOfGrant(o *checker.Op) {
 	if !o.Ended.Known() || !s.knowsGrants() || o.End == checker.EndReleased || s.removed(o) {
 		return
 	}
+	if s.h.Quota {
+		s.tellWindowEnds(o)
+		return
+	}
 	name, at := s.clientName(o.Client), o.Ended.At
-	lock := "the lock of " + name
+	lock := "the " + s.nouns().noun + " of " + name
 	if o.Recreated {
 		lock += ", created anew,"
 	}
@@ -361,15 +385,27 @@ func (s *teller) endOfGrant(o *checker.Op, lock string) (text string, where int)
 	return gone, where
 }
 
+// tellWindowEnds tells the end of a quota's window once, not for each whom it
+// had let in.
+func (s *teller) tellWindowEnds(o *checker.Op) {
+	for i := range s.h.Ops[:o.ID-1] {
+		if s.h.Ops[i].Kind == checker.Acquire && s.h.Ops[i].Ended == o.Ended {
+			return
+		}
+	}
+	where := s.at(o.Ended.At, func(e *sim.Event) bool { return e.Kind == sim.EventTimer || e.Kind == sim.EventArrive })
+	s.add(Line{At: o.Ended.At, Text: "the quota's window ends at " + s.service(), where: where, client: nobody})
+}
+
 // tellLoss tells that a client learns that its lock is gone.
 func (s *teller) tellLoss(o *checker.Op) {
 	if o.Loss != checker.LossLearned || s.lockless() {
 		return
 	}
 	name := s.clientName(o.Client)
-	text := name + " learns that it no longer holds the lock"
+	text := name + " learns that it no longer " + s.nouns().holds
 	if s.givesUp(o) {
-		text = fmt.Sprintf("%s gives its section up, although %s still has the lock as its own", name, s.service())
+		text = fmt.Sprintf("%s gives its section up, although %s still has the %s as its own", name, s.service(), s.nouns().noun)
 	}
 	s.add(Line{At: o.BelievesUntil.At, Text: text, where: s.at(o.BelievesUntil.At, anyEvent), client: o.Client})
 }
@@ -422,14 +458,14 @@ func (s *teller) victim(o *checker.Op) string {
 
 func (s *teller) tellRelease(o *checker.Op) {
 	name := s.clientName(o.Client)
-	l := Line{At: o.Invoke.At, client: o.Client, Text: name + " releases the lock"}
+	l := Line{At: o.Invoke.At, client: o.Client, Text: name + " " + s.nouns().releases}
 	if o.Effect.Known() && o.Outcome != checker.Unknown {
 		l.At = o.Effect.At
 	}
 	switch {
 	case s.jobs() && !s.done(o.Tenure):
 		l.Text = fmt.Sprintf("%s gives its job up", name)
-	case s.lockless():
+	case s.lockless(), s.nouns().releases == "":
 		l.Text = fmt.Sprintf("%s ends section %d", name, o.Section)
 	case o.Victim != 0:
 		l.At, l.Mark = o.Effect.At, MarkStale
@@ -578,10 +614,13 @@ func (s *teller) decided(o *checker.Op, did string) (string, Mark) {
 // whySince says of a write that its tenure had ended before it arrived.
 func (s *teller) whySince(o *checker.Op) string {
 	a := s.op(o.Tenure)
-	if a == nil || !s.knowsGrants() || !a.Ended.Before(o.Effect) {
+	if a == nil || !s.knowsGrants() || s.h.Quota || !a.Ended.Before(o.Effect) {
 		return ""
 	}
-	text := fmt.Sprintf("; its lock ended at %s", seconds(a.Ended.At))
+	text := fmt.Sprintf("; its %s ended at %s", s.nouns().noun, seconds(a.Ended.At))
+	if s.permits() { // others have others
+		return text
+	}
 	switch h := s.holder(o.Effect.At); {
 	case h == nil:
 	case h.ID == a.ID:

@@ -86,12 +86,12 @@ func (s *teller) tellFault(i int, e *sim.Event) {
 	}
 	text := s.strikes(f)
 	if c := s.client(e.Proc); c >= 0 && (f.Kind == sim.Pause || f.Kind == sim.Freeze) {
-		if b := s.believes(c, e.At); b != nil && !s.lockless() {
+		if b := s.believes(c, e.At); b != nil && !s.lockless() && s.nouns().holding != "" {
 			who := ", and" // the machine believes nothing
 			if f.Kind == sim.Freeze {
 				who = "; " + s.clientName(c)
 			}
-			text += fmt.Sprintf("%s believes that it holds the lock%s", who, token(b.Token, " (token %d)"))
+			text += fmt.Sprintf("%s believes that it %s%s", who, s.nouns().holds, token(b.Token, " (token %d)"))
 		}
 	}
 	s.addFault(i, e, text, e.A)
@@ -106,10 +106,12 @@ func (s *teller) tellResumed(i int, e *sim.Event) {
 		}
 	}
 	if c := s.client(e.Proc); c >= 0 && !s.lockless() {
-		if b := s.believes(c, e.At); b != nil && b.Ended.At <= e.At {
-			text += ", still believing that it holds the lock" + token(b.Token, " (token %d)")
-		} else if b != nil && s.knowsGrants() {
-			text += ", and its lock is still its own"
+		switch b := s.believes(c, e.At); {
+		case b == nil || s.nouns().holding == "":
+		case b.Ended.At <= e.At:
+			text += ", still believing that it " + s.nouns().holds + token(b.Token, " (token %d)")
+		case s.knowsGrants():
+			text += ", and its " + s.nouns().noun + " is still its own"
 		}
 	}
 	s.addFault(i, e, text, 0)
@@ -121,8 +123,8 @@ func (s *teller) tellCrashed(i int, e *sim.Event, number int64) {
 	if c := s.client(e.Proc); c >= 0 {
 		text = name + " crashes"
 		for _, o := range s.tenures[c] {
-			if o.Loss == checker.LossCrashed && o.BelievesUntil.At == e.At && !s.lockless() {
-				text += ", holding the lock" + token(o.Token, " (token %d)")
+			if o.Loss == checker.LossCrashed && o.BelievesUntil.At == e.At && !s.lockless() && s.nouns().holding != "" {
+				text += ", " + s.nouns().holding + token(o.Token, " (token %d)")
 			}
 		}
 	}

@@ -349,9 +349,9 @@ func (t *tape) givesUp(tenure *checker.Op) bool {
 	return t.knowsGrants() && tenure.Granted.Before(tenure.BelievesUntil) && tenure.BelievesUntil.Before(tenure.Ended)
 }
 
-// lockless reports whether the design has no lock service at all.
+// lockless reports whether the design hands out no lock at all.
 func (t *tape) lockless() bool {
-	return !t.knowsGrants() && t.h.Promise == checker.NoPromise
+	return t.h.Lockless() || t.attempts() && t.h.Promise == checker.NoPromise && t.h.Parties == 0
 }
 
 // attempts reports whether the design just begins a section and learns at its
@@ -391,6 +391,24 @@ func (t *tape) holder(at clock.Time) *checker.Op {
 		return t.holdings[n-1].tenure
 	}
 	return nil
+}
+
+// holders returns all tenures that the lock service has as current ones, in
+// the order of their grants.
+func (t *tape) holders(at clock.Time) []*checker.Op {
+	if t.h.Capacity <= 1 {
+		if h := t.holder(at); h != nil {
+			return []*checker.Op{h}
+		}
+		return nil
+	}
+	var out []*checker.Op
+	for _, h := range t.holdings {
+		if h.from.At <= at && at < h.ended.Ended.At {
+			out = append(out, h.tenure)
+		}
+	}
+	return out
 }
 
 // staleWrites are the writes that the findings call stale, by operation.

@@ -55,7 +55,7 @@ func (t *tape) doing(o *checker.Op) string {
 		if t.lockless() {
 			return "its request to begin"
 		}
-		return "its request for the lock"
+		return "its request for " + t.nouns().the
 	case checker.Renew:
 		return "its renewal"
 	case checker.Enter:

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"locklab/checker"
 	"locklab/models"
@@ -26,19 +27,22 @@ type Counterfactual struct {
 }
 
 // Against runs a case's plan, with its parameters and seed, against other
-// designs and every resource that each of them can serve. done, if not nil, is
+// designs of its kind and every resource that each of them can serve. done, if not nil, is
 // called before each run with its number and how many there are.
 func Against(ctx context.Context, c Case, seed uint64, designs []*models.Design, done func(i, of int)) ([]Counterfactual, error) {
 	var out []Counterfactual
 	var cases []Case
 	for _, d := range designs {
 		for _, r := range models.Resources() {
-			if d.Serves(r) == nil {
+			if d.Kind() == c.Design.Kind() && d.Serves(r) == nil {
 				other := c
 				other.Design, other.Resource = d, r
 				cases = append(cases, other)
 			}
 		}
+	}
+	if len(cases) == 0 && len(designs) > 0 {
+		return nil, fmt.Errorf("nothing to run the plan against: %s is a %s, and %s is a %s", designs[0].Name, designs[0].Kind(), c.Design.Name, c.Design.Kind())
 	}
 	for i := range cases {
 		if err := ctx.Err(); err != nil {

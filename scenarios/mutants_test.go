@@ -18,7 +18,11 @@ import (
 
 // mutateLock returns redis/lua-token with every client's handle wrapped.
 func mutateLock(t *testing.T, wrap func(models.Lock) models.Lock) *models.Design {
-	base := design(t, "redis/lua-token")
+	return wrapLocks(design(t, "redis/lua-token"), wrap)
+}
+
+// wrapLocks returns a design with every client's handle wrapped.
+func wrapLocks(base *models.Design, wrap func(models.Lock) models.Lock) *models.Design {
 	d := *base
 	d.Name = "mutant"
 	d.Build = func(env *models.Env) models.System {
@@ -63,6 +67,57 @@ func shortLease(t *testing.T) *models.Design {
 		half := &models.Env{World: env.World, Options: env.Options, Rec: env.Rec}
 		half.Options.TTL /= 2
 		return base.Build(half)
+	}
+	return &d
+}
+
+// built returns a design whose servers and handles are built for other options
+// than it declares.
+func built(name string, change func(*models.Options)) func(*testing.T) *models.Design {
+	return func(t *testing.T) *models.Design {
+		base := design(t, name)
+		d := *base
+		d.Build = func(env *models.Env) models.System {
+			other := &models.Env{World: env.World, Options: env.Options, Rec: env.Rec}
+			change(&other.Options)
+			return base.Build(other)
+		}
+		return &d
+	}
+}
+
+// thief returns somebody else's permit where it can, and keeps its own.
+type thief struct {
+	models.Lock
+	granted *[]models.Grant
+}
+
+func (l thief) Acquire(t *sim.Task) (models.Grant, error) {
+	g, err := l.Lock.Acquire(t)
+	if err == nil {
+		*l.granted = append(*l.granted, g)
+	}
+	return g, err
+}
+
+func (l thief) Release(t *sim.Task, g *models.Grant) error {
+	for _, other := range *l.granted {
+		if other.Mark != g.Mark {
+			return l.Lock.Release(t, &other)
+		}
+	}
+	return l.Lock.Release(t, g)
+}
+
+// thieves returns a semaphore whose clients all are thieves.
+func thieves(t *testing.T) *models.Design {
+	base := design(t, "redis/semaphore-zset-server-time")
+	d := *base
+	d.Build = func(env *models.Env) models.System {
+		s := base.Build(env)
+		lock, granted := s.Lock, &[]models.Grant{}
+		s.Lock = func(p *sim.Process) models.Lock { return thief{lock(p), granted} }
+		return s
 	}
 	return &d
 }
@@ -191,6 +246,9 @@ func TestMutantsAreCaught(t *testing.T) {
 			Trigger: at(t, "client-2/section#2/work")}}}
 	}
 	none := func(*testing.T) sim.Plan { return sim.Plan{} }
+	sound := func(name string) func(*testing.T) *models.Design {
+		return func(t *testing.T) *models.Design { return design(t, name) }
+	}
 
 	for _, m := range []struct {
 		name           string
@@ -228,6 +286,28 @@ func TestMutantsAreCaught(t *testing.T) {
 		{name: "applies an append twice", good: kind(toyStoreKind(1)), bad: kind(toyStoreKind(2)),
 			change: func(p *Params) { p.Workload = Append },
 			want:   checker.DoubleApply, verdict: checker.VerdictLostUpdate, lock: checker.LockKept},
+		{name: "a semaphore with a permit too many", design: sound("redis/semaphore-zset-server-time"),
+			mutant: built("redis/semaphore-zset-server-time", func(o *models.Options) { o.Permits++ }),
+			want:   checker.OverCapacity, verdict: checker.VerdictTwoWriters, lock: checker.LockBroken},
+		{name: "a semaphore whose clients take a refusal for a permit", design: sound("redis/semaphore-zset-server-time"),
+			mutant: func(t *testing.T) *models.Design {
+				return wrapLocks(design(t, "redis/semaphore-zset-server-time"), func(l models.Lock) models.Lock { return optimist{l} })
+			},
+			change: func(p *Params) { p.TTL, p.Work = time.Hour, 3*time.Second },
+			want:   checker.Overlap, verdict: checker.VerdictTwoWriters, lock: checker.LockBroken},
+		{name: "permits that last half as long as they should", design: sound("redis/semaphore-keys"),
+			mutant: built("redis/semaphore-keys", func(o *models.Options) { o.TTL /= 2 }),
+			change: func(p *Params) { p.Work = 6 * time.Second },
+			want:   checker.SpuriousLoss, verdict: checker.VerdictTwoWriters, lock: checker.LockBroken},
+		{name: "returns the permits of others", design: sound("redis/semaphore-zset-server-time"), mutant: thieves,
+			want: checker.ForeignRelease, verdict: checker.VerdictSafe, lock: checker.LockBroken},
+		{name: "a quota that lets in one too many", design: sound("redis/quota-script"),
+			mutant: built("redis/quota-script", func(o *models.Options) { o.Permits++ }),
+			want:   checker.OverCapacity, verdict: checker.VerdictSafe, lock: checker.LockBroken},
+		{name: "a barrier that opens before the last has come", design: sound("redis/barrier"),
+			mutant: built("redis/barrier", func(o *models.Options) { o.Clients-- }),
+			change: func(p *Params) { p.Stagger = 5 * time.Second },
+			want:   checker.OverCapacity, verdict: checker.VerdictStuck, lock: checker.LockBroken},
 	} {
 		t.Run(m.name, func(t *testing.T) {
 			if m.design == nil {

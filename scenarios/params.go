@@ -77,6 +77,8 @@ type Params struct {
 	ServiceTime    time.Duration // for which a server is busy with each request of a client
 	ServiceWorkers int           // requests that a server works on at once
 
+	Permits int // how many a semaphore or quota lets in; 0: one fewer than clients, at least one
+
 	StuckAfter time.Duration // without a grant for so long, a run is stuck; 0: see StuckBound
 	Horizon    time.Duration // virtual time after which a run is ended
 }
@@ -182,6 +184,15 @@ func (p *Params) StuckBound() time.Duration {
 // pauseMax is the longest pause between two tries.
 func (p *Params) pauseMax() time.Duration { return p.Retry + p.RetryJitter }
 
+// PermitCount returns Permits or, where it was left at 0, the largest number
+// for which somebody has to wait.
+func (p *Params) PermitCount() int {
+	if p.Permits == 0 {
+		return max(p.Clients-1, 1)
+	}
+	return p.Permits
+}
+
 // Spans finds the duration parameter that a plan names, as sim.Span.Resolve
 // asks for it: 1.5*ttl. A renew, renew_deadline or stuck_after of 0 counts
 // as what it stands for.
@@ -283,6 +294,7 @@ func parameters() []Parameter {
 		number("queue", "sections that may wait for a client to be free; more are refused", 0, totalSectionsMax, func(p *Params) *int { return &p.Queue }),
 		duration("service_time", "for which a server is busy with each request of a client", none, func(p *Params) *time.Duration { return &p.ServiceTime }),
 		number("service_workers", "requests that a server works on at once", 1, 1000, func(p *Params) *int { return &p.ServiceWorkers }),
+		number("permits", "how many a semaphore or quota lets in; 0: one fewer than clients, at least one", 0, 1000, func(p *Params) *int { return &p.Permits }),
 		duration("stuck_after", "without a grant for so long a run is stuck; 0s: 3*ttl, or 2*(retry+retry_jitter) where that is longer", none, func(p *Params) *time.Duration { return &p.StuckAfter }),
 		duration("horizon", "virtual time after which a run is ended", least, func(p *Params) *time.Duration { return &p.Horizon }),
 	}

@@ -19,8 +19,10 @@ type recorder struct {
 	clients []int32 // client by process, -1 for servers
 	step    int64
 	holder  models.Holding
-	fallen  []*sim.Process // lock servers that have crashed and not started again
-	renewed int32          // the renewal by which the present holder took the lock anew; 0 for none
+	holders []models.Holding // of a design that may have several
+	spare   []models.Holding // memory for the next of them
+	fallen  []*sim.Process   // lock servers that have crashed and not started again
+	renewed int32            // the renewal by which the present holder took the lock anew; 0 for none
 	onPlace func(sim.Place)
 	onSend  func(*sim.Message)
 
@@ -35,7 +37,8 @@ type Request struct {
 
 // begin makes the recorder ready for a run in w, keeping its memory.
 func (r *recorder) begin(w *sim.World, h *checker.History) {
-	*r = recorder{w: w, history: h, clients: r.clients[:0], fallen: r.fallen[:0], onPlace: r.onPlace, onSend: r.onSend, requests: r.requests[:0]}
+	*r = recorder{w: w, history: h, clients: r.clients[:0], fallen: r.fallen[:0], holders: r.holders[:0], spare: r.spare,
+		onPlace: r.onPlace, onSend: r.onSend, requests: r.requests[:0]}
 }
 
 // addClient says that a process is the next client.
@@ -130,7 +133,7 @@ func (r *recorder) Return(_ *sim.Task, op int32, err error, seen int64) {
 func (r *recorder) Acquired(t *sim.Task, op int32, token int64) {
 	o := r.op(op)
 	o.Outcome, o.Return, o.Token = checker.OK, r.now(), token
-	if r.system.Holder == nil {
+	if !r.knowsGrants() {
 		o.Granted = o.Return
 		r.w.Reach(sim.Granted, t.Proc())
 	}
@@ -283,6 +286,10 @@ func (r *recorder) look(by *checker.Op, end checker.End) {
 		by.Effect = r.now()
 		by.Applied = 1
 	}
+	if r.system.Holders != nil {
+		r.lookAll(by, end)
+		return
+	}
 	before, after := r.holder, r.system.Holder()
 	if before == after {
 		return
@@ -300,24 +307,84 @@ func (r *recorder) look(by *checker.Op, end checker.End) {
 		o.Ended, o.End = now, endOf(was, by, end)
 		r.renewed = 0
 	}
-	if was != nil && !was.Ended.Known() {
-		was.Ended, was.End = now, endOf(was, by, end)
-		switch was.End {
-		case checker.EndExpired:
-			r.w.Reach(sim.Expired, r.process(was.Client))
-		case checker.EndReleased:
-			r.w.Reach(sim.Released, r.process(was.Client))
+	if was != nil {
+		r.ended(was, now, endOf(was, by, end))
+	}
+	if is != nil && r.granted(is, now, by) {
+		r.renewed = by.ID
+	}
+}
+
+// lookAll is look for a design that may have several holders.
+func (r *recorder) lookAll(by *checker.Op, end checker.End) {
+	before, after := r.holders, r.system.Holders(r.spare[:0])
+	r.holders, r.spare = after, before
+	if slices.Equal(before, after) {
+		return
+	}
+	now := r.now()
+	for _, h := range before {
+		was := r.tenureOf(h)
+		if was == nil || slices.Contains(after, h) {
+			continue
+		}
+		if by != nil && by.Tenure != was.ID && (by.Kind == checker.Release || by.Kind == checker.Renew) {
+			by.Victim = was.ID
+		}
+		if r.among(after, was) {
+			continue
+		}
+		if o := r.op(h.Op); o.Recreated {
+			o.Ended, o.End = now, endOf(was, by, end)
+		}
+		r.ended(was, now, endOf(was, by, end))
+	}
+	for _, h := range after {
+		if is := r.tenureOf(h); is != nil && !r.among(before, is) {
+			r.granted(is, now, by)
 		}
 	}
+}
+
+// among reports whether one of the holdings is of the tenure.
+func (r *recorder) among(list []models.Holding, tenure *checker.Op) bool {
+	for _, h := range list {
+		if r.tenureOf(h) == tenure {
+			return true
+		}
+	}
+	return false
+}
+
+// ended notes the end of a tenure's grant.
+func (r *recorder) ended(was *checker.Op, now checker.Instant, how checker.End) {
+	if was.Ended.Known() {
+		return
+	}
+	was.Ended, was.End = now, how
+	switch how {
+	case checker.EndExpired:
+		r.w.Reach(sim.Expired, r.process(was.Client))
+	case checker.EndReleased:
+		r.w.Reach(sim.Released, r.process(was.Client))
+	}
+}
+
+// granted notes that a tenure has become a holder. It reports whether by, a
+// renewal of a tenure that had ended, has taken the lock anew.
+func (r *recorder) granted(is *checker.Op, now checker.Instant, by *checker.Op) (anew bool) {
 	switch {
-	case is == nil:
 	case !is.Granted.Known():
 		is.Granted = now
 		r.w.Reach(sim.Granted, r.process(is.Client))
 	case by != nil && by.Kind == checker.Renew && by.Tenure == is.ID:
-		by.Recreated, r.renewed = true, by.ID
+		by.Recreated, anew = true, true
 	}
+	return anew
 }
+
+// knowsGrants reports whether the design says whose grants are current.
+func (r *recorder) knowsGrants() bool { return r.system.Holder != nil || r.system.Holders != nil }
 
 // endOf says how a tenure ended that by, if anybody, has just ended.
 func endOf(was, by *checker.Op, end checker.End) checker.End {

@@ -37,6 +37,7 @@ type Runner struct {
 	witness []witness
 	next    []int // sections that each client has begun
 	load    arrivals
+	several bool // several may work at once, so that the data are a list
 	store   models.Store
 	// OnPlace, if set, is called at every place at which a fault could strike.
 	OnPlace func(sim.Place)
@@ -79,6 +80,9 @@ type ProcessInfo struct {
 // NewRunner checks that the case makes sense and prepares to run it.
 func NewRunner(c Case) (*Runner, error) {
 	if err := c.Design.Serves(c.Resource); err != nil {
+		return nil, err
+	}
+	if err := c.Scenario.suits(c.Design); err != nil {
 		return nil, err
 	}
 	if err := c.Params.Validate(); err != nil {
@@ -137,12 +141,17 @@ func (r *Runner) Run(seed uint64, mode sim.TraceMode) (*Result, error) {
 // begin empties the history for a run.
 func (r *Runner) begin() {
 	p := &r.Params
+	capacity := 0
+	if r.Design.Capacity != nil {
+		capacity = r.Design.Capacity(r.options())
+	}
+	r.several = r.Design.Barrier || r.Design.Quota || capacity > 1
 	drift := p.Drift
 	if drift == 0 && r.Design.Drift != nil {
 		drift = r.Design.Drift(r.options())
 	}
 	data := checker.Register
-	if p.Workload == Append || r.Design.Jobs { // a job's effect is one entry, whatever the workload
+	if p.Workload == Append || r.Design.Jobs || r.several { // a job's effect is one entry, whatever the workload
 		data = checker.List
 	}
 	r.history = checker.History{
@@ -150,8 +159,13 @@ func (r *Runner) begin() {
 		Promise: checker.Promise(r.Design.Promise), TTL: p.TTL, Drift: drift, Omniscient: true,
 		Tokens: r.Design.Tokens == models.OrderedTokens, Data: data, StuckAfter: p.StuckBound(),
 	}
-	if r.Design.Jobs {
+	switch d := r.Design; {
+	case d.Jobs:
 		r.history.Once, r.history.Capacity = true, p.Clients
+	case d.Barrier:
+		r.history.Parties = p.Clients
+	case d.Capacity != nil:
+		r.history.Capacity, r.history.Quota = capacity, d.Quota
 	}
 	r.rec.onPlace, r.rec.onSend = r.OnPlace, r.OnSend
 	r.rec.begin(r.world, &r.history)
@@ -170,7 +184,7 @@ func (r *Runner) options() models.Options {
 		Persistence: p.Persistence, Replicas: p.Replicas, ReplicationLag: p.ReplicationLag, DownAfter: p.DownAfter,
 		Members: p.Members, StaleLessor: p.StaleLessor, PlainCreate: p.PlainCreate,
 		Standby: standbyOf(p.Standby), CommitAsync: p.SynchronousCommit == CommitOff, Keepalive: p.TCPKeepalive,
-		IdleInTransaction: p.IdleInTransactionTimeout, PoolSize: p.PoolSize, Engine: r.Engine}
+		IdleInTransaction: p.IdleInTransactionTimeout, PoolSize: p.PoolSize, Permits: p.PermitCount(), Engine: r.Engine}
 }
 
 // build puts clients, lock servers and storage into the world, in this order.
@@ -194,7 +208,7 @@ func (r *Runner) build() {
 	}
 	system = r.Design.Build(env)
 	r.rec.system = system
-	r.history.KnowsGrants = system.Holder != nil
+	r.history.KnowsGrants = r.rec.knowsGrants()
 	r.store = r.Resource.SetUp(env)
 	env.Store = r.store
 }
@@ -284,14 +298,15 @@ func (r *Runner) body(t *sim.Task, client, section int, s models.Section) error 
 	return nil
 }
 
-// write does one write of the workload.
+// write does one write of the workload. Where several may work at once each
+// appends: nobody's number could be the counter's.
 func (r *Runner) write(t *sim.Task, s models.Section, value *int64, unique int64) error {
-	switch r.Params.Workload {
-	case Increment:
+	switch w := r.Params.Workload; {
+	case w == Append || r.several:
+		return s.Append(t, unique)
+	case w == Increment:
 		*value++
 		return s.Write(t, *value)
-	case Append:
-		return s.Append(t, unique)
 	}
 	return s.Write(t, unique)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"locklab/models"
 	"locklab/sim"
 )
 
@@ -170,4 +171,25 @@ func oneLine(s string) string {
 		cut--
 	}
 	return s[:cut] + "..."
+}
+
+// suits says why a design has no part in the scenario, in one line: it is of
+// another kind than those that the scenario names. Nil if it has one.
+func (s *Scenario) suits(d *models.Design) error {
+	if s == nil || len(s.Designs) == 0 || matchesAny(s.Designs, d.Name) {
+		return nil
+	}
+	about := ""
+	for _, named := range models.Designs() {
+		if !matchesAny(s.Designs, named.Name) {
+			continue
+		}
+		if about = named.Kind(); about == d.Kind() {
+			return nil
+		}
+	}
+	if about == "" { // a design of somebody's own
+		return nil
+	}
+	return fmt.Errorf("%s is a %s, and %s is about a %s", d.Name, d.Kind(), s.Ref(), about)
 }

@@ -77,6 +77,9 @@ func witnessForms() []witnessForm {
 		{"client-1 was cut off from redis-1 while it held the lock", cutOffFrom},
 		{"the connection of client-1 to redis-1 was cut while client-1 held the lock", connectionCut},
 		{"redis-1's disk stalled past the ttl while client-1 waited for the lock", diskStalledWaiting},
+		{"client-1 crashed while it waited for the lock", crashedWaiting},
+		{"client-2 was granted the lock while client-1's request for it was delayed", grantedMeanwhile},
+		{"client-1's wall clock was wrong when it was granted the lock", wrongWhenGranted},
 	}
 }
 
@@ -490,6 +493,42 @@ func crashedUnaware(res *Result, who cast) bool {
 	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
 		return f.Kind == sim.Crash && f.On[0] == res.History.Clients[who.client[0]] && anyOp(res, who.client[0], func(o *checker.Op) bool {
 			return o.Kind == checker.Acquire && !acquired(o) && o.Granted.Known() && o.Granted.At <= r.Struck && r.Struck <= o.Return.At
+		})
+	})
+}
+
+// crashedWaiting: the client crashed while it waited for the answer to an
+// acquire.
+func crashedWaiting(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		return f.Kind == sim.Crash && f.On[0] == res.History.Clients[who.client[0]] && waitsAt(res, who.client[0], r.Struck)
+	})
+}
+
+// grantedMeanwhile: the second client was granted the lock while a request of
+// the first, which waited for it too, was delayed.
+func grantedMeanwhile(res *Result, who cast) bool {
+	link := res.History.Clients[who.client[0]] + "->"
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		if f.Kind != sim.Delay || !strings.HasPrefix(f.On[0], link) || !waitsAt(res, who.client[0], r.Struck) {
+			return false
+		}
+		by, err := f.By.Resolve(res.Params.Spans)
+		return err == nil && anyOp(res, who.client[1], func(o *checker.Op) bool {
+			at := granted(o)
+			return o.Kind == checker.Acquire && at.Known() && r.Struck <= at.At && at.At < r.Struck.Add(by)
+		})
+	})
+}
+
+// wrongWhenGranted: a fault had set the client's wall clock wrong, and it was
+// when the client was granted the lock.
+func wrongWhenGranted(res *Result, who cast) bool {
+	return struck(res, func(f *sim.Fault, r *sim.FaultReport) bool {
+		wrong := f.Kind == sim.ClockStep || f.Kind == sim.ClockOffset || f.Kind == sim.ClockRate
+		return wrong && f.On[0] == res.History.Clients[who.client[0]] && anyOp(res, who.client[0], func(o *checker.Op) bool {
+			at := granted(o)
+			return o.Kind == checker.Acquire && at.Known() && r.Struck <= at.At && at.At < r.Healed
 		})
 	})
 }

@@ -38,7 +38,7 @@ type Lock struct {
 	// machine, whose disk outlives its crashes; nil: there is none. One that
 	// also has a method Holder() models.Holding is judged by whom it says it
 	// has granted the lock to; otherwise a client counts as granted when
-	// Acquire returns.
+	// Acquire returns. A semaphore's may have Holders, as models.System has it.
 	Server func(o models.Options, machine *sim.Node) sim.Handler
 	// Build sets up several servers; it replaces Client and Server.
 	Build func(env *models.Env) models.System
@@ -47,6 +47,9 @@ type Lock struct {
 	Promise models.Promise                     // how long a grant is promised to last
 	Drift   func(models.Options) time.Duration // how far before its TTL a lease may end; nil: not at all
 	Renews  bool                               // Renew is called every TTL/3 while the client works
+	// Capacity is how many may hold at once; nil: one. Above one the clients
+	// append to a list, and more of them at work at once count as two-writers.
+	Capacity func(models.Options) int
 
 	// Resource is what the lock protects, a name of locklab list resources;
 	// "": plain, which accepts every write.
@@ -152,7 +155,7 @@ func (l *Lock) faults() ([]sim.FaultKind, error) {
 
 // design is the lock as the runner has it.
 func (l Lock) design() *models.Design {
-	d := &models.Design{Name: l.Name, Tokens: l.Tokens, Promise: l.Promise, Drift: l.Drift, Renews: l.Renews, Build: l.Build}
+	d := &models.Design{Name: l.Name, Tokens: l.Tokens, Promise: l.Promise, Drift: l.Drift, Renews: l.Renews, Capacity: l.Capacity, Build: l.Build}
 	if d.Build == nil {
 		d.Build = l.build
 	}
@@ -169,6 +172,11 @@ func (l Lock) build(env *models.Env) models.System {
 		server = machine.AddServer("lock-1", handler)
 		if h, ok := handler.(interface{ Holder() models.Holding }); ok {
 			s.Watch, s.Holder = []*sim.Process{server}, h.Holder
+		}
+		if h, ok := handler.(interface {
+			Holders(into []models.Holding) []models.Holding
+		}); ok {
+			s.Watch, s.Holders = []*sim.Process{server}, h.Holders
 		}
 	}
 	s.Lock = func(*sim.Process) models.Lock { return l.Client(options, server) }

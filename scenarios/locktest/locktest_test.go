@@ -77,6 +77,24 @@ func TestCheckTellsHowALockIsBroken(t *testing.T) {
 	require.NoDirExists(t, "testdata/rapid", "one file for one failure")
 }
 
+// Everybody is let in, three at a time: too many for a lock and for two
+// permits, and right for three.
+func TestCheckKnowsCapacity(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for permits, broken := range map[int]bool{2: true, 3: false} {
+		l := bad()
+		l.Capacity = func(models.Options) int { return permits }
+		l.Faults = []string{"delay"}
+		l.Params = func(p *scenarios.Params) { p.Sections = 1 }
+		failure, _ := check(t, l)
+		if !broken {
+			require.Empty(t, failure)
+			continue
+		}
+		require.Contains(t, failure, "TWO-WRITERS: 3 tenures were at work")
+	}
+}
+
 func TestCheckTriesFirstWhatBrokeTheLockBefore(t *testing.T) {
 	t.Chdir(t.TempDir())
 	first, _ := check(t, bad())
