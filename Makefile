@@ -22,9 +22,9 @@ test:
 	$(GO) vet ./...
 	$(GO) test ./...
 
-# Every expectation of every story with all of its 100 seeds.
+# Every expectation of every story with all of its 100 seeds, and every hash twice.
 expectations:
-	LOCKLAB_SEEDS=all $(GO) test -timeout 30m -run ExpectationsHold ./scenarios
+	LOCKLAB_SEEDS=all $(GO) test -timeout 30m -run 'ExpectationsHold|VerifyOfTheLibrary' ./scenarios
 
 # Shorter, as the race detector makes everything ten times slower.
 race:

@@ -255,7 +255,7 @@ func newComparer(spec CompareSpec, o CompareOptions) (*comparer, error) {
 		return nil, fmt.Errorf("--seed: %d leaves too few seeds after it", spec.Seed)
 	}
 	if spec.Runs == 0 {
-		spec.Runs = 150
+		spec.Runs = 120
 		if spec.Quick {
 			spec.Runs = 10
 		}

@@ -32,6 +32,16 @@ func (c *Case) name() string {
 	return c.Scenario.Name
 }
 
+// EachOf takes each nth of the cases, the first included: a sample that is the
+// same everywhere.
+func EachOf(cases []Case, n int) []Case {
+	var out []Case
+	for i := 0; i < len(cases); i += n {
+		out = append(out, cases[i])
+	}
+	return out
+}
+
 // verifyWorkers is the GOMAXPROCS of the second run.
 const verifyWorkers = 8
 

@@ -19,6 +19,7 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	var seed uint64
 	var hashes, asJSON bool
+	every := 1
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Run everything twice, at GOMAXPROCS 1 and 8; the trace hashes must match",
@@ -27,17 +28,22 @@ at GOMAXPROCS 1, then many at once at GOMAXPROCS 8, and compares the trace hashe
 names the run and the first event at which the two traces part, and exits with 1.`,
 		Example: `  locklab verify
   locklab verify --seed 7
+  locklab verify --every 10    # a sample
   locklab verify --hashes      # to compare two machines`,
 		Args: exactly(0, "no arguments"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.verify(cmd, seed, hashes, asJSON) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.verify(cmd, seed, every, hashes, asJSON) },
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "seed of every choice")
+	cmd.Flags().IntVar(&every, "every", 1, "verify each Nth run only, a sample; at least 1")
 	cmd.Flags().BoolVar(&hashes, "hashes", false, "print the hash of every run")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line for each run: scenario, design, resource, seed, trace_hash")
 	return cmd
 }
 
-func (a *app) verify(cmd *cobra.Command, seed uint64, hashes, asJSON bool) error {
+func (a *app) verify(cmd *cobra.Command, seed uint64, every int, hashes, asJSON bool) error {
+	if every < 1 {
+		return fmt.Errorf("--every: %d is out of range; allowed is 1 or more", every)
+	}
 	library, err := scenarios.Library()
 	if err != nil {
 		return err
@@ -50,6 +56,7 @@ func (a *app) verify(cmd *cobra.Command, seed uint64, hashes, asJSON bool) error
 		}
 		cases = append(cases, more...)
 	}
+	cases = scenarios.EachOf(cases, every)
 	bar := a.progress(2*len(cases), "verify")
 	got, err := scenarios.Verify(cmd.Context(), cases, seed, func() { _ = bar.Add(1) })
 	_ = bar.Finish()
