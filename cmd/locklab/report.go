@@ -57,7 +57,7 @@ When it is interrupted, what was done so far is written, and marked as partial.`
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "the directory to write to; it is made if need be")
 	fl.BoolVar(&f.spec.Quick, "quick", false, "fewer runs and coarser steps: a look in seconds")
-	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 120, with --quick 10)")
+	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 120, with --quick 8)")
 	fl.Uint64Var(&f.spec.Seed, "seed", 1, "the first seed")
 	fl.StringSliceVar(&f.spec.Only, "only", nil, "parts, by name or pattern: "+strings.Join(scenarios.PartNames(), ", "))
 	fl.StringSliceVar(&f.spec.Designs, "design", nil, "designs, by name or pattern (redis/*); default: all")
