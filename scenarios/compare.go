@@ -257,7 +257,7 @@ func newComparer(spec CompareSpec, o CompareOptions) (*comparer, error) {
 	if spec.Runs == 0 {
 		spec.Runs = 120
 		if spec.Quick {
-			spec.Runs = 8
+			spec.Runs = 6
 		}
 	}
 	if o.Workers <= 0 {

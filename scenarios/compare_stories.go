@@ -179,6 +179,14 @@ const (
 	saversMax   = 3
 )
 
+// saversTried is fewer in a quick comparison.
+func (c *comparer) saversTried() int {
+	if c.out.Spec.Quick {
+		return saversTried / 4
+	}
+	return saversTried
+}
+
 // savers runs a story's plan with what showed no harm in the cell's column, the
 // nearest first: the same design with another resource, the same family, the
 // others.
@@ -186,7 +194,7 @@ func (c *comparer) savers(cell *MatrixCell, file *PlanFile) ([]SavedBy, error) {
 	out := []SavedBy{}
 	tried := 0
 	for _, o := range c.safeIn(cell) {
-		if tried == saversTried || len(out) == saversMax {
+		if tried == c.saversTried() || len(out) == saversMax {
 			break
 		}
 		at := slices.IndexFunc(c.pairs, func(p pair) bool { return p.design.Name == o.Design && p.resource.Name == o.Resource })

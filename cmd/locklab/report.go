@@ -10,8 +10,11 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -57,7 +60,7 @@ When it is interrupted, what was done so far is written, and marked as partial.`
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "the directory to write to; it is made if need be")
 	fl.BoolVar(&f.spec.Quick, "quick", false, "fewer runs and coarser steps: a look in seconds")
-	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 120, with --quick 8)")
+	fl.Int64Var(&f.spec.Runs, "runs", 0, "runs of each cell of the matrix; the other parts follow (default 120, with --quick 6)")
 	fl.Uint64Var(&f.spec.Seed, "seed", 1, "the first seed")
 	fl.StringSliceVar(&f.spec.Only, "only", nil, "parts, by name or pattern: "+strings.Join(scenarios.PartNames(), ", "))
 	fl.StringSliceVar(&f.spec.Designs, "design", nil, "designs, by name or pattern (redis/*); default: all")
@@ -153,10 +156,9 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 		{"report.md", func(w io.Writer) error { return reports.WriteMarkdown(w, c) }},
 		{"index.html", func(w io.Writer) error { return reports.WriteIndex(w, c) }},
 	}
-	figures := reports.Figures(c)
+	figures, again := reports.Figures(c), reports.Figures(c) // drawing changes a figure, so that each file has its own
 	for i := range figures {
-		f := &figures[i]
-		files = append(files, reportFile{f.SVG(), f.WriteSVG}, reportFile{f.PNG(), f.WritePNG})
+		files = append(files, reportFile{figures[i].SVG(), figures[i].WriteSVG}, reportFile{again[i].PNG(), again[i].WritePNG})
 	}
 	files = append(files, storyFiles(c)...)
 	for sub, ours := range map[string]string{
@@ -171,19 +173,42 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 			return err
 		}
 	}
-	for _, f := range files {
-		var b bytes.Buffer
-		if err := f.write(&b); err != nil {
-			return fmt.Errorf("%s: %w", f.name, err)
-		}
-		if b.Len() == 0 {
-			continue
-		}
-		if err := replaceFile(filepath.Join(dir, filepath.FromSlash(f.name)), b.Bytes()); err != nil {
-			return err
-		}
+	if err := writeFiles(files, dir); err != nil {
+		return err
 	}
 	return a.sayReport(c, dir, len(figures))
+}
+
+// writeFiles writes files, several at once: pictures take long to draw.
+func writeFiles(files []reportFile, dir string) error {
+	errs := make([]error, len(files))
+	var wg sync.WaitGroup
+	var next atomic.Int64
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= len(files) {
+					return
+				}
+				errs[i] = files[i].into(dir)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// into writes the file into a directory; what writes nothing makes no file.
+func (f *reportFile) into(dir string) error {
+	var b bytes.Buffer
+	if err := f.write(&b); err != nil {
+		return fmt.Errorf("%s: %w", f.name, err)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return replaceFile(filepath.Join(dir, filepath.FromSlash(f.name)), b.Bytes())
 }
 
 // sayReport says what was written where.
