@@ -15,7 +15,7 @@ demo:
 	@echo 'All designs, compared (a quick look; without --quick it takes two minutes):'
 	$(GO) run ./cmd/locklab report --quick --out out/report
 	@echo
-	@echo 'Next: open $(CURDIR)/out/gc-pause.html in a browser; read $(CURDIR)/out/report/report.md;'
+	@echo 'Next: open $(CURDIR)/out/report/index.html and $(CURDIR)/out/gc-pause.html in a browser;'
 	@echo '      go run ./cmd/locklab list; go run ./cmd/locklab explain kleppmann/gc-pause'
 
 test:
