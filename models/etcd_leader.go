@@ -1,23 +1,11 @@
 package models
 
-import (
-	"cmp"
-
-	"locklab/sim"
-)
+import "locklab/sim"
 
 // etcdLeaderSystem adds an etcd cluster for etcd/leader.
 func etcdLeaderSystem(env *Env) System {
-	c := newRaftCluster(env, raftOptions{name: "etcd", nodes: cmp.Or(env.Options.Members, 3),
-		revision: env.Options.TokenStart - 1, staleLessor: env.Options.StaleLessor})
-	clients := 0
-	return System{
-		Watch: c.procs, Replicated: true, Holder: c.holding,
-		Lock: func(*sim.Process) Lock {
-			clients++
-			return &etcdLeader{newEtcdLock(env, c, etcdVariant{}, clients-1)}
-		},
-	}
+	c := newEtcd(env)
+	return c.system(c.holding, func(client int) Lock { return &etcdLeader{newEtcdLock(env, c, etcdVariant{}, client)} })
 }
 
 // etcdLeader is a candidate of client/v3/concurrency's Election. It campaigns
@@ -34,22 +22,13 @@ type etcdLeader struct{ *etcdLock }
 // Acquire implements Lock: Election.Campaign.
 func (l *etcdLeader) Acquire(t *sim.Task) (Grant, error) { return l.inSession(t, l.campaign) }
 
-// campaign puts the key, or finds it where an earlier campaign left it, and
-// waits until it is the oldest. What it proclaims is who it is, which does not
+// campaign puts the key and waits until it is the oldest. What it proclaims is who it is, which does not
 // change.
 func (l *etcdLeader) campaign(t *sim.Task) (Grant, error) {
-	key := l.session.key()
-	reply, err := l.client.once(t, kvRequest{kvCommand: kvCommand{verb: kvTxn, target: kvCreateRevision, key: key, claims: true,
-		then: [2]kvStep{{action: kvPut, key: key, lease: l.session.lease}}, orElse: [2]kvStep{{action: kvGet, key: key}}}})
-	switch {
-	case err != nil:
+	_, g, err := l.claim(t, kvStep{})
+	if err != nil {
 		return Grant{}, err
-	case reply.code == kvNoLease:
-		l.session.over = true
-		return Grant{}, ErrLost
 	}
-	g := Grant{Token: reply.found[0].create, State: l.session}
-	l.session.token = g.Token
 	if err := l.await(t, g.Token); err != nil {
 		l.client.until = 0
 		_, _ = l.client.once(t, l.resignation(&g))

@@ -1,10 +1,6 @@
 package models
 
-import (
-	"cmp"
-
-	"locklab/sim"
-)
+import "locklab/sim"
 
 // etcdVariant is what tells the etcd designs apart.
 type etcdVariant struct {
@@ -15,22 +11,19 @@ type etcdVariant struct {
 	guard bool
 }
 
+// newEtcd adds an etcd cluster to the world.
+func newEtcd(env *Env) *raftCluster {
+	return newStoreCluster(env, raftOptions{name: "etcd", staleLessor: env.Options.StaleLessor})
+}
+
 // etcdSystem adds an etcd cluster and returns the design's system on it.
 func etcdSystem(v etcdVariant) func(env *Env) System {
 	return func(env *Env) System {
-		c := newRaftCluster(env, raftOptions{name: "etcd", nodes: cmp.Or(env.Options.Members, 3),
-			revision: env.Options.TokenStart - 1, staleLessor: env.Options.StaleLessor})
+		c := newEtcd(env)
 		if v.guard {
 			env.inside = guardedStore(env, c)
 		}
-		clients := 0
-		return System{
-			Watch: c.procs, Replicated: true, Holder: c.holding,
-			Lock: func(*sim.Process) Lock {
-				clients++
-				return newEtcdLock(env, c, v, clients-1)
-			},
-		}
+		return c.system(c.holding, func(client int) Lock { return newEtcdLock(env, c, v, client) })
 	}
 }
 
@@ -86,31 +79,18 @@ func (l *etcdLock) inSession(t *sim.Task, queue func(*sim.Task) (Grant, error)) 
 // lock puts the key, waits until it is the oldest, and sees whether it is still
 // there.
 func (l *etcdLock) lock(t *sim.Task) (Grant, error) {
-	key := l.session.key()
-	reply, err := l.client.once(t, kvRequest{kvCommand: kvCommand{verb: kvTxn, target: kvCreateRevision, key: key, claims: true,
-		then:   [2]kvStep{{action: kvPut, key: key, lease: l.session.lease}, {action: kvFirst, key: kvKey{dir: kvLocks}}},
-		orElse: [2]kvStep{{action: kvGet, key: key}, {action: kvFirst, key: kvKey{dir: kvLocks}}}}})
-	switch {
-	case err != nil:
-		return Grant{}, err
-	case reply.code == kvNoLease:
-		l.session.over = true
-		return Grant{}, ErrLost
+	reply, g, err := l.claim(t, kvStep{action: kvFirst, key: kvKey{dir: kvLocks}})
+	if err != nil || reply.found[1].create == g.Token { // nobody is before it
+		return g, err
 	}
-	mine, first := reply.found[0].create, reply.found[1].create
-	l.session.token = mine
-	g := Grant{Token: mine, State: l.session}
-	if first == mine {
-		return g, nil
-	}
-	if err := l.await(t, mine); err != nil {
+	if err := l.await(t, g.Token); err != nil {
 		l.leave(t)
 		return Grant{}, err
 	}
 	if l.noRecheck {
 		return g, nil
 	}
-	reply, err = l.client.repeat(t, kvRequest{kvCommand: kvCommand{verb: kvRange, key: key}, linear: true})
+	reply, err = l.client.repeat(t, kvRequest{kvCommand: kvCommand{verb: kvRange, key: l.session.key()}, linear: true})
 	switch {
 	case err != nil:
 		l.leave(t)
@@ -120,6 +100,24 @@ func (l *etcdLock) lock(t *sim.Task) (Grant, error) {
 		return Grant{}, ErrLost
 	}
 	return g, nil
+}
+
+// claim puts the session's key, or finds it where an earlier try left it, and
+// looks at something else in the same transaction.
+func (l *etcdLock) claim(t *sim.Task, also kvStep) (*kvReply, Grant, error) {
+	key := l.session.key()
+	reply, err := l.client.once(t, kvRequest{kvCommand: kvCommand{verb: kvTxn, target: kvCreateRevision, key: key, claims: true,
+		then:   [2]kvStep{{action: kvPut, key: key, lease: l.session.lease}, also},
+		orElse: [2]kvStep{{action: kvGet, key: key}, also}}})
+	switch {
+	case err != nil:
+		return nil, Grant{}, err
+	case reply.code == kvNoLease:
+		l.session.over = true
+		return nil, Grant{}, ErrLost
+	}
+	l.session.token = reply.found[0].create
+	return reply, Grant{Token: l.session.token, State: l.session}, nil
 }
 
 // await waits until no key is older: it watches the youngest that is, and looks

@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"errors"
 	"strconv"
 	"time"
@@ -30,18 +29,9 @@ const leaseReleased = time.Second
 // k8sSystem adds an etcd cluster, the store behind Kubernetes. Candidates
 // speak to it directly: the API server between them keeps nothing, and turns
 // an object's resource version into a comparison of etcd's mod revision.
-func k8sSystem(env *Env) System { return k8sCandidates(env, false) }
-
-func k8sCandidates(env *Env, byRenewTime bool) System {
-	c := newRaftCluster(env, raftOptions{name: "etcd", nodes: cmp.Or(env.Options.Members, 3), revision: env.Options.TokenStart - 1})
-	clients := 0
-	return System{
-		Watch: c.procs, Replicated: true, Holder: c.leaseHolder,
-		Lock: func(*sim.Process) Lock {
-			clients++
-			return &k8sLease{env: env, client: newKvClient(env, c.procs, clients-1), byRenewTime: byRenewTime}
-		},
-	}
+func k8sSystem(env *Env) System {
+	c := newEtcd(env)
+	return c.system(c.leaseHolder, func(client int) Lock { return &k8sLease{env: env, client: newKvClient(env, c.procs, client)} })
 }
 
 // k8sDrift is the clock drift that client-go's numbers allow for. The followers
@@ -75,8 +65,6 @@ type k8sLease struct {
 	env      *Env
 	client   kvClient
 	identity int64 // new for each process: its host's name and a UUID
-	// byRenewTime is a mutant: it believes the record's timestamp.
-	byRenewTime bool
 
 	observed   leaseSpec     // observedRecord
 	observedAt clock.Reading // observedTime: when the answer with it was in
@@ -116,7 +104,7 @@ func (l *k8sLease) try(t *sim.Task) error {
 		return written
 	case err != nil:
 		return err
-	case found.holder != 0 && l.alive(now) && !l.leads() && !(l.byRenewTime && t.Wall() >= found.renewed.Add(found.duration)):
+	case found.holder != 0 && l.alive(now) && !l.leads():
 		return ErrBusy
 	}
 	next.transitions = found.transitions

@@ -1,6 +1,11 @@
 package models
 
-import "locklab/sim"
+import (
+	"time"
+
+	"locklab/clock"
+	"locklab/sim"
+)
 
 // The designs in this file are broken on purpose; leader_test.go shows that
 // each is caught.
@@ -8,7 +13,7 @@ import "locklab/sim"
 // MutantByRenewTime is a k8s/lease whose followers compare the record's
 // timestamp with their own clock.
 func MutantByRenewTime(base Design) *Design {
-	base.Name, base.Build = "mutant", func(env *Env) System { return k8sCandidates(env, true) }
+	base.Name, base.Build = "mutant", wrapLocks(base.Build, func(l Lock) Lock { return byRenewTime{l.(*k8sLease)} })
 	return &base
 }
 
@@ -33,6 +38,19 @@ func wrapLocks(build func(*Env) System, wrap func(Lock) Lock) func(*Env) System 
 		s.Lock = func(p *sim.Process) Lock { return wrap(lock(p)) }
 		return s
 	}
+}
+
+// byRenewTime takes a record for dead whose own timestamp is old.
+type byRenewTime struct{ *k8sLease }
+
+// Acquire implements Lock.
+func (l byRenewTime) Acquire(t *sim.Task) (Grant, error) {
+	g, err := l.k8sLease.Acquire(t)
+	if err != ErrBusy || t.Wall() < l.observed.renewed.Add(l.observed.duration) {
+		return g, err
+	}
+	l.observedAt = -clock.Reading(time.Hour)
+	return l.k8sLease.Acquire(t)
 }
 
 // untold hides from the work what its term knows.

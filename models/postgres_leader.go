@@ -9,12 +9,13 @@ func postgresLeaderSystem(env *Env) System {
 		Watch:  g.processes(),
 		Holder: g.advisoryHolder,
 		Lock: func(*sim.Process) Lock {
-			return &postgresLeader{link: pgLink{env: env, hosts: g.processes()}}
+			return &postgresLeader{advisoryLock{link: pgLink{env: env, hosts: g.processes()}}}
 		},
 	}
 }
 
-// postgresLeader is a candidate with a connection of its own, and on it
+// postgresLeader is a candidate with a connection of its own, elected as the
+// owner of the lock is, and on it
 //
 //	SELECT pg_try_advisory_lock(1)    -- to be elected; false: try again later
 //	SELECT pg_try_advisory_lock(1)    -- the heartbeat: whose session has the lock gets it once more
@@ -24,19 +25,7 @@ func postgresLeaderSystem(env *Env) System {
 // asks for the lock at an interval.) A session-level lock is counted: one
 // pg_advisory_unlock would take back one heartbeat, and leave the office to a
 // leader that has resigned (manual 13.3.5).
-type postgresLeader struct{ link pgLink }
-
-// Acquire implements Lock.
-func (l *postgresLeader) Acquire(t *sim.Task) (Grant, error) {
-	r, err := l.link.do(t, &PgStatement{Verb: PgTryLock, Key: pgLockKey})
-	switch {
-	case err != nil:
-		return Grant{}, err
-	case !r.True():
-		return Grant{}, ErrBusy
-	}
-	return Grant{}, nil
-}
+type postgresLeader struct{ advisoryLock }
 
 // Renew implements Lock: the heartbeat. It is sent on the session that was
 // elected and on no other; who gives the session up has lost the office with it.

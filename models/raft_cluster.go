@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"strconv"
 
 	"go.etcd.io/raft/v3/raftpb"
@@ -79,6 +80,23 @@ func newRaftCluster(env *Env, o raftOptions) *raftCluster {
 		c.procs = append(c.procs, machine.AddServer(name, n))
 	}
 	return c
+}
+
+// newStoreCluster adds a cluster for a lock, with as many members and the first
+// revision as the options say.
+func newStoreCluster(env *Env, o raftOptions) *raftCluster {
+	o.nodes, o.revision = cmp.Or(env.Options.Members, 3), env.Options.TokenStart-1
+	return newRaftCluster(env, o)
+}
+
+// system is a lock's system on the cluster. lock makes a client's handle; the
+// number of the client, counted from 0, says with which member it begins.
+func (c *raftCluster) system(holder func() Holding, lock func(client int) Lock) System {
+	clients := 0
+	return System{Watch: c.procs, Replicated: true, Holder: holder, Lock: func(*sim.Process) Lock {
+		clients++
+		return lock(clients - 1)
+	}}
 }
 
 func (c *raftCluster) baseSnapshot(s *kvStore) *raftpb.Snapshot {

@@ -1,7 +1,6 @@
 package models
 
 import (
-	"cmp"
 	"errors"
 
 	"locklab/sim"
@@ -19,17 +18,11 @@ type zooVariant struct {
 // does. Nothing depends on it but that numbers grow.)
 func zooSystem(v zooVariant) func(env *Env) System {
 	return func(env *Env) System {
-		c := newRaftCluster(env, raftOptions{name: "zookeeper", nodes: cmp.Or(env.Options.Members, 3), revision: env.Options.TokenStart - 1})
-		clients := 0
-		return System{
-			Watch: c.procs, Replicated: true, Holder: c.holding,
-			Lock: func(*sim.Process) Lock {
-				clients++
-				l := &zooLock{zooVariant: v, env: env, nodes: c.procs, at: clients - 1}
-				l.client, l.watcher = newKvClient(env, c.procs, l.at), newKvClient(env, c.procs, l.at)
-				return l
-			},
-		}
+		c := newStoreCluster(env, raftOptions{name: "zookeeper"})
+		return c.system(c.holding, func(client int) Lock {
+			return &zooLock{zooVariant: v, env: env, nodes: c.procs, at: client,
+				client: newKvClient(env, c.procs, client), watcher: newKvClient(env, c.procs, client)}
+		})
 	}
 }
 
