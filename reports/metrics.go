@@ -60,8 +60,7 @@ func competed(m *scenarios.Measures) bool { return m.WaitersMax > 1 }
 // general measures what every run has.
 func general(res *scenarios.Result) []Metric {
 	h := res.History
-	begun, completed := sections(h)
-	out := []Metric{{Name: "sections_begun", Value: begun}, {Name: "sections_completed", Value: completed}}
+	out := []Metric{number("sections_begun", sectionsBegun(h)), number("sections_completed", scenarios.SectionsCompleted(h))}
 	if res.Trace != nil {
 		out = append(out, Metric{Name: "messages_sent", Value: messagesSent(res.Trace)})
 	}
@@ -128,23 +127,18 @@ func duration(name string, d time.Duration) Metric {
 	return Metric{Name: name, Value: int64(d), Unit: "ns"}
 }
 
-// sections counts the critical sections that began (their client believed to
-// hold the lock, or needed none) and those with an accepted change.
-func sections(h *checker.History) (begun, completed int64) {
+// sectionsBegun counts the critical sections that began: their client believed
+// to hold the lock, or needed none.
+func sectionsBegun(h *checker.History) int {
 	type section struct{ client, number int32 }
-	began, done := map[section]bool{}, map[section]bool{}
+	began := map[section]bool{}
 	for i := range h.Ops {
-		o := &h.Ops[i]
-		s := section{o.Client, o.Section}
-		switch {
+		switch o := &h.Ops[i]; {
 		case o.Kind == checker.Acquire && o.Outcome == checker.OK, o.Kind != checker.Acquire && o.Kind != checker.Renew && o.Kind != checker.Release:
-			began[s] = true
-		}
-		if (o.Kind == checker.Write || o.Kind == checker.Append) && o.Decision == checker.Accepted {
-			done[s] = true
+			began[section{o.Client, o.Section}] = true
 		}
 	}
-	return int64(len(began)), int64(len(done))
+	return len(began)
 }
 
 // messagesSent counts what programs sent; the kernels' own FIN and RST are

@@ -413,45 +413,16 @@ func (c *comparer) plan(runs int64) {
 	}
 }
 
-// each calls do for every number below n, from all workers. After an error, or
-// when ctx ends, nothing more is begun.
+// each calls do for every number below n, from all workers, each with a watch
+// of its own.
 func (c *comparer) each(ctx context.Context, n int, do func(i int, watch *sim.Watch) error) error {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		next  int
-		first error
-	)
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if first == nil {
-			first = ctx.Err()
+	watches := make([]*sim.Watch, min(c.Workers, n))
+	for i := range watches {
+		if c.Watchdog != nil {
+			watches[i] = c.Watchdog.Worker()
 		}
-		next++
-		return next - 1, first == nil && next <= n
 	}
-	for range min(c.Workers, n) {
-		wg.Go(func() {
-			var watch *sim.Watch
-			if c.Watchdog != nil {
-				watch = c.Watchdog.Worker()
-			}
-			for {
-				i, ok := take()
-				if !ok {
-					return
-				}
-				if err := do(i, watch); err != nil {
-					mu.Lock()
-					first = errors.Join(first, err)
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return first
+	return InParallel(ctx, c.Workers, n, func(worker, i int) error { return do(i, watches[worker]) })
 }
 
 // outcomes lists the answers that were seen, the most severe first.

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"locklab/checker"
@@ -25,12 +26,10 @@ type HerdPoint struct {
 	Releases int64 `json:"releases"`
 	Low      int64 `json:"low"`  // thousandths of a request for each release: the least of the runs
 	High     int64 `json:"high"` // and the most
-	Peak     int64 `json:"peak"` // the most requests that were sent within herdWindow, in any run
+	Peak     int64 `json:"peak"` // the most requests that were sent within Burst, in any run
 }
 
 const (
-	// herdWindow is how close requests have to come for a herd.
-	herdWindow = 10 * time.Millisecond
 	// herdFor is how long, in simulated time, the clients go on, and herdFrom when counting begins: they
 	// all begin at the same instant, which is a herd of its own.
 	herdFor, herdFrom = 20 * time.Second, 5 * time.Second
@@ -97,24 +96,17 @@ func (c *comparer) herdPoint(ctx context.Context, k herdKind, out *HerdPoint, ru
 		return err
 	}
 	defer r.Close()
-	var sent []clock.Time
-	r.OnSend = func(m *sim.Message) {
-		if !r.rec.watches(m.To) || r.world.Now() < clock.Time(herdFrom) {
-			return
-		}
-		if o := r.rec.op(m.Op); o != nil && (o.Kind == checker.Acquire || o.Kind == checker.Release) {
-			sent = append(sent, r.world.Now())
-		}
-	}
 	for i := range runs {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		sent = sent[:0]
 		res, err := c.watched(r, c.out.Spec.Seed+uint64(i), sim.TraceOff, watch)
 		if err != nil {
 			return err
 		}
+		sent, _ := lockRequests(res)
+		from, _ := slices.BinarySearch(sent, clock.Time(herdFrom))
+		sent = sent[from:]
 		out.Runs++
 		out.Requests += int64(len(sent))
 		releases := int64(0)
@@ -129,19 +121,7 @@ func (c *comparer) herdPoint(ctx context.Context, k herdKind, out *HerdPoint, ru
 			out.Low = each
 		}
 		out.Low, out.High = min(out.Low, each), max(out.High, each)
-		out.Peak = max(out.Peak, most(sent))
+		out.Peak = max(out.Peak, int64(mostWithin(sent, Burst)))
 	}
 	return nil
-}
-
-// most is the largest number of times within a window.
-func most(times []clock.Time) int64 {
-	best, from := 0, 0
-	for to := range times {
-		for times[to]-times[from] > clock.Time(herdWindow) {
-			from++
-		}
-		best = max(best, to-from+1)
-	}
-	return int64(best)
 }

@@ -84,7 +84,7 @@ func (c *comparer) priceOf(ctx context.Context, p *pair, out *Price, watch *sim.
 				}
 			}
 		}
-		out.Sections += completed(res.History)
+		out.Sections += int64(SectionsCompleted(res.History))
 		if p.design.Promise == models.NoPromise {
 			continue
 		}
@@ -108,25 +108,7 @@ func (c *comparer) priceOf(ctx context.Context, p *pair, out *Price, watch *sim.
 func quantileOf(sorted []time.Duration, percent int) Quantile {
 	low, high := QuantileRanks(len(sorted), percent)
 	us := func(d time.Duration) int64 { return int64(d / time.Microsecond) }
-	return Quantile{Us: us(quantile(sorted, percent)), Low: us(sorted[low-1]), High: us(sorted[high-1])}
-}
-
-// quantile is the smallest of the sorted values that at least so many percent
-// of them do not exceed.
-func quantile[T any](sorted []T, percent int) T {
-	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
-}
-
-// completed counts the sections with an accepted change.
-func completed(h *checker.History) int64 {
-	type section struct{ client, number int32 }
-	done := map[section]bool{}
-	for i := range h.Ops {
-		if o := &h.Ops[i]; (o.Kind == checker.Write || o.Kind == checker.Append) && o.Decision == checker.Accepted {
-			done[section{o.Client, o.Section}] = true
-		}
-	}
-	return int64(len(done))
+	return Quantile{Us: us(percentile(sorted, percent)), Low: us(sorted[low-1]), High: us(sorted[high-1])}
 }
 
 // waits adds up for how long somebody wanted the lock, and for how long of that

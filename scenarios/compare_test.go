@@ -258,24 +258,6 @@ func TestCompareWith(t *testing.T) {
 	require.Contains(t, now.Changes.Note, "8 runs")
 }
 
-func TestMostWithinAWindow(t *testing.T) {
-	ms := func(list ...int64) (out []clock.Time) {
-		for _, m := range list {
-			out = append(out, clock.Time(m*1e6))
-		}
-		return out
-	}
-	require.Equal(t, int64(0), most(nil))
-	require.Equal(t, int64(1), most(ms(0, 11, 22)))
-	require.Equal(t, int64(3), most(ms(0, 100, 105, 110, 121)))
-}
-
-func TestQuantile(t *testing.T) {
-	require.Equal(t, 1, quantile([]int{1}, 99))
-	require.Equal(t, 2, quantile([]int{1, 2, 3, 4}, 50))
-	require.Equal(t, 4, quantile([]int{1, 2, 3, 4}, 99))
-}
-
 // Somebody waits from its invocation to its return, in vain as long as nobody
 // believes to hold the lock.
 func TestWaits(t *testing.T) {
@@ -288,7 +270,7 @@ func TestWaits(t *testing.T) {
 	wanted, unavailable := waits(h)
 	require.Equal(t, 6*time.Second, wanted)      // from 1 to 2, and from 3 to 8
 	require.Equal(t, 4*time.Second, unavailable) // from 1 to 2, and from 5 to 8
-	require.Equal(t, int64(1), completed(h))
+	require.Equal(t, 1, SectionsCompleted(h))
 }
 
 // A curve is what theory says: a lease of which e is over falls to a pause that

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"locklab/checker"
 	"locklab/sim"
@@ -204,41 +203,9 @@ func (x *explorer) jobs(ctx context.Context, parents []*node, deeper bool) ([]jo
 	return jobs, err
 }
 
-// work calls do for every number below n, from all workers. After an error, or
-// when ctx ends, nothing more is begun.
+// work calls do for every number below n, from all workers.
 func (x *explorer) work(ctx context.Context, n int, do func(w *explorerWorker, i int) error) error {
-	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		next  int
-		first error
-	)
-	take := func() (int, bool) {
-		mu.Lock()
-		defer mu.Unlock()
-		if first == nil {
-			first = ctx.Err()
-		}
-		next++
-		return next - 1, first == nil && next <= n
-	}
-	for _, w := range x.workers {
-		wg.Go(func() {
-			for {
-				i, ok := take()
-				if !ok {
-					return
-				}
-				if err := do(w, i); err != nil {
-					mu.Lock()
-					first = err
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return first
+	return InParallel(ctx, len(x.workers), n, func(worker, i int) error { return do(x.workers[worker], i) })
 }
 
 // children runs the parent's plan with each of the placements as its last

@@ -210,9 +210,9 @@ func highest(edges []edge) int {
 
 // percentile is the least of the sorted values that at least p percent of them
 // do not exceed (the nearest rank); 0 of none.
-func percentile(sorted []time.Duration, p int) time.Duration {
+func percentile[T any](sorted []T, p int) (zero T) {
 	if len(sorted) == 0 {
-		return 0
+		return zero
 	}
 	return sorted[(len(sorted)*p+99)/100-1]
 }
@@ -263,10 +263,34 @@ func (c counts) upTo(i int) (n int) {
 // countRequests counts what was sent, and when.
 func (m *Measures) countRequests(res *Result) {
 	h := res.History
-	var sent, again []clock.Time
-	asked := make([]bool, len(h.Ops))
+	sent, again := lockRequests(res)
+	m.Requests, m.LockRequests = len(res.Requests), len(sent)
+	m.SecondMax, m.BurstMax = mostWithin(sent, time.Second), mostWithin(sent, Burst)
+	m.RetriesMax = mostWithin(again, Burst)
+	herds := 0
+	for i := range h.Ops {
+		o := &h.Ops[i]
+		if o.Kind != checker.Release {
+			continue
+		}
+		m.Releases++
+		if o.Effect.Known() {
+			after := sentAfter(sent, o.Effect.At)
+			herds += after
+			m.HerdMax = max(m.HerdMax, after)
+		}
+	}
+	m.HerdMean = thousandths(herds, m.Releases)
+	m.Sections, m.Lasted = SectionsCompleted(h), time.Duration(h.End)
+}
+
+// lockRequests lists when clients sent requests of acquires and releases, and
+// which of them only waiting caused: those of acquires but for the first of each.
+func lockRequests(res *Result) (sent, again []clock.Time) {
+	ops := res.History.Ops
+	asked := make([]bool, len(ops))
 	for _, r := range res.Requests {
-		switch h.Ops[r.Op-1].Kind {
+		switch ops[r.Op-1].Kind {
 		case checker.Acquire:
 			if asked[r.Op-1] {
 				again = append(again, r.At)
@@ -277,28 +301,19 @@ func (m *Measures) countRequests(res *Result) {
 			sent = append(sent, r.At)
 		}
 	}
-	m.Requests, m.LockRequests = len(res.Requests), len(sent)
-	m.SecondMax, m.BurstMax = mostWithin(sent, time.Second), mostWithin(sent, Burst)
-	m.RetriesMax = mostWithin(again, Burst)
+	return sent, again
+}
+
+// SectionsCompleted counts the critical sections of which a change was accepted.
+func SectionsCompleted(h *checker.History) int {
 	type section struct{ client, number int32 }
 	done := map[section]bool{}
-	herds := 0
 	for i := range h.Ops {
-		o := &h.Ops[i]
-		switch {
-		case o.Kind == checker.Release:
-			m.Releases++
-			if o.Effect.Known() {
-				after := sentAfter(sent, o.Effect.At)
-				herds += after
-				m.HerdMax = max(m.HerdMax, after)
-			}
-		case (o.Kind == checker.Write || o.Kind == checker.Append) && o.Decision == checker.Accepted:
+		if o := &h.Ops[i]; (o.Kind == checker.Write || o.Kind == checker.Append) && o.Decision == checker.Accepted {
 			done[section{o.Client, o.Section}] = true
 		}
 	}
-	m.HerdMean = thousandths(herds, m.Releases)
-	m.Sections, m.Lasted = len(done), time.Duration(h.End)
+	return len(done)
 }
 
 // mostWithin is the most of the sorted times that lie within a span.

@@ -167,3 +167,17 @@ func TestHerdOfTheZooKeeperRecipes(t *testing.T) {
 		}
 	}
 }
+
+// A span holds its beginning and not its end.
+func TestMostWithin(t *testing.T) {
+	ms := func(list ...int64) (out []clock.Time) {
+		for _, m := range list {
+			out = append(out, clock.Time(m*1e6))
+		}
+		return out
+	}
+	require.Equal(t, 0, mostWithin(nil, Burst))
+	require.Equal(t, 1, mostWithin(ms(0, 11, 22), Burst))
+	require.Equal(t, 3, mostWithin(ms(0, 100, 105, 109, 121), Burst))
+	require.Equal(t, 2, mostWithin(ms(0, 100, 105, 110, 121), Burst))
+}

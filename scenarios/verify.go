@@ -95,37 +95,19 @@ func hashOf(c Case, seed uint64) (uint64, error) {
 
 // hashesAtOnce runs the cases on several workers.
 func hashesAtOnce(ctx context.Context, cases []Case, seed uint64, done func()) ([]uint64, error) {
-	hashes, errs := make([]uint64, len(cases)), make([]error, len(cases))
-	work := make(chan int)
-	var wg sync.WaitGroup
+	hashes := make([]uint64, len(cases))
 	var mu sync.Mutex
-	for range verifyWorkers {
-		wg.Go(func() {
-			for i := range work {
-				hashes[i], errs[i] = hashOf(cases[i], seed)
-				if done != nil {
-					mu.Lock()
-					done()
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	for i := range cases {
-		if ctx.Err() != nil {
-			break
+	err := InParallel(ctx, verifyWorkers, len(cases), func(_, i int) (err error) {
+		hashes[i], err = hashOf(cases[i], seed)
+		if done != nil {
+			mu.Lock()
+			done()
+			mu.Unlock()
 		}
-		work <- i
-	}
-	close(work)
-	wg.Wait()
-	if err := ctx.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, err
-	}
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
 	}
 	return hashes, nil
 }

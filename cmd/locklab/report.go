@@ -13,8 +13,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -156,9 +154,10 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 		{"report.md", func(w io.Writer) error { return reports.WriteMarkdown(w, c) }},
 		{"index.html", func(w io.Writer) error { return reports.WriteIndex(w, c) }},
 	}
-	figures, again := reports.Figures(c), reports.Figures(c) // drawing changes a figure, so that each file has its own
+	figures := reports.Figures(c)
 	for i := range figures {
-		files = append(files, reportFile{figures[i].SVG(), figures[i].WriteSVG}, reportFile{again[i].PNG(), again[i].WritePNG})
+		f := &figures[i]
+		files = append(files, reportFile{f.SVG(), f.WriteSVG}, reportFile{f.PNG(), f.WritePNG})
 	}
 	files = append(files, storyFiles(c)...)
 	for sub, ours := range map[string]string{
@@ -181,22 +180,7 @@ func (a *app) writeReport(c *scenarios.Comparison, dir string) error {
 
 // writeFiles writes files, several at once: pictures take long to draw.
 func writeFiles(files []reportFile, dir string) error {
-	errs := make([]error, len(files))
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(files) {
-					return
-				}
-				errs[i] = files[i].into(dir)
-			}
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return scenarios.InParallel(context.Background(), runtime.GOMAXPROCS(0), len(files), func(_, i int) error { return files[i].into(dir) })
 }
 
 // into writes the file into a directory; what writes nothing makes no file.
